@@ -42,6 +42,7 @@ from paydesk.platform.http.request import host_name
 from paydesk.platform.metrics.token import ScrapeToken
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
+from paydesk.platform.process.siblings import Siblings
 from paydesk.platform.settings import Settings
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.bounded import BoundedDatabase
@@ -56,7 +57,7 @@ from paydesk.service.callers import callers
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-ONE_PER_PROCESS = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder)
+ONE_PER_PROCESS = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder, Siblings)
 """What the listeners of a process share; of everything else each listener has its own."""
 
 
@@ -145,6 +146,7 @@ def compose(
         RecentFigures(),
         Exporting(),
         removals,
+        Siblings(),
         *parts.objects,
     )
     shared = Shared(

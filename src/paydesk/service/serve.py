@@ -18,11 +18,13 @@ from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.health.readiness import Readiness
 from paydesk.platform.http.request import is_loopback
 from paydesk.platform.http.server import server
+from paydesk.platform.metrics import pages
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
 from paydesk.platform.process import node
 from paydesk.platform.process.listeners import Listeners
 from paydesk.platform.process.node import StartRefused
+from paydesk.platform.process.siblings import Siblings
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
@@ -38,15 +40,13 @@ DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 """Suffixes of the files of a SQLite database."""
 
 
-async def run(
-    settings: Settings, *, beside: bool = False, processes: int = 1, inherited: Listeners | None = None
-) -> None:
+async def run(settings: Settings, *, beside: bool = False, inherited: Listeners | None = None) -> None:
     """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
 
-    `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor, of `processes` of which
-    this is one.
+    `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor.
     """
-    number = inherited.number if inherited is not None else None
+    siblings = inherited.siblings if inherited is not None else Siblings()
+    number = siblings.number if inherited is not None else None
     logs.configure(settings.log_format, level=settings.log_level, process=number)
     node.log_version()
     check_settings(settings)
@@ -59,17 +59,18 @@ async def run(
         await jobs.release_all(database)
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        clients = compose(settings, database, server_keys, clock, processes=processes)
+        alone = Parts(objects=(siblings,))
+        clients = compose(settings, database, server_keys, clock, alone, processes=siblings.count)
         objects = clients.shared.objects
         await check_served(database, objects[Acquirers])
         warn_of_default(settings, objects[Acquirers])
         shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_PROCESS))
-        operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=processes)
+        operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=siblings.count)
         clients_app, operators_app = clients.app(CLIENT_SURFACES), operators.app(OPERATOR_SURFACES)
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, objects[Readiness], settings.drain_seconds, stop))
-            listeners.stop_with_supervisor(stop)
-            async with objects[Reporter], objects[Acquirers].running():
+            answering = siblings.answering(partial(pages.own, siblings), stop)
+            async with answering, objects[Reporter], objects[Acquirers].running():
                 await node.run_together(
                     stop,
                     server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),

@@ -90,8 +90,8 @@ def serve(
     from paydesk.platform.process.listeners import Listeners
     from paydesk.service import serve as production
 
-    inherited = Listeners.inherited(inherit) if inherit is not None else None
-    run(production.run(loaded, beside=beside, processes=processes or 1, inherited=inherited), fast_loop())
+    inherited = Listeners.inherited(inherit, processes or 1) if inherit is not None else None
+    run(production.run(loaded, beside=beside, inherited=inherited), fast_loop())
 
 
 def _this_program() -> list[str]:

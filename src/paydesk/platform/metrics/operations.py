@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from paydesk.core.metrics import all_declared
-from paydesk.platform.metrics.text import MEDIA_TYPE, as_text
+from paydesk.platform.metrics import pages
+from paydesk.platform.metrics.text import MEDIA_TYPE
 from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.process.siblings import Siblings
 from paydesk.platform.rows import Rows
 
 NO_STORE = (("cache-control", "no-store"),)
 
 
-async def metrics(_: Call) -> Handled:
+async def metrics(call: Call) -> Handled:
     """Read what this node does, in the text format of Prometheus."""
-    return Answer(200, as_text(all_declared()), NO_STORE, MEDIA_TYPE)
+    return Answer(200, await pages.of_node(call.shared.objects[Siblings]), NO_STORE, MEDIA_TYPE)
 
 
 _SCRAPED = Rows("metrics", "/metrics", transaction="none", media_type=MEDIA_TYPE)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Self
 
 import structlog
 
 from paydesk.platform.process import node
+from paydesk.platform.process.siblings import Siblings
 from paydesk.platform.settings import Settings
 
 log = structlog.get_logger("serve")
 
 
 class Listeners:
-    """The listeners for clients and for operators. Each of several processes has a number from 1 and a channel.
+    """The listeners for clients and for operators, and the `siblings` of the process."""
 
-    The process sends `ready` on the channel once both listeners accept connections. The supervisor closes the channel,
-    also by dying, to end the process.
-    """
-
-    def __init__(
-        self, clients: socket.socket, operators: socket.socket, number: int = 0, channel: socket.socket | None = None
-    ) -> None:
-        self.clients, self.operators, self.number = clients, operators, number
-        self._channel = channel
+    def __init__(self, clients: socket.socket, operators: socket.socket, siblings: Siblings | None = None) -> None:
+        self.clients, self.operators = clients, operators
+        self.siblings = siblings or Siblings()
         self._ready_count = 0
 
     @classmethod
@@ -39,32 +33,20 @@ class Listeners:
             raise
 
     @classmethod
-    def inherited(cls, text: str) -> Self:
-        """Return the listeners whose file descriptors the supervisor passed on the command line."""
+    def inherited(cls, text: str, processes: int) -> Self:
+        """Return the listeners whose file descriptors the supervisor of `processes` passed on the command line."""
         number, channel, clients, operators = map(int, text.split(":"))
-        return cls(
-            socket.socket(fileno=clients), socket.socket(fileno=operators), number, socket.socket(fileno=channel)
-        )
-
-    def stop_with_supervisor(self, stop: asyncio.Event) -> None:
-        """Set `stop` when the supervisor closes the channel or dies."""
-        if self._channel is not None:
-            self._channel.setblocking(False)
-            asyncio.get_running_loop().add_reader(self._channel, self._channel_closed, self._channel, stop)
-
-    def _channel_closed(self, channel: socket.socket, stop: asyncio.Event) -> None:
-        asyncio.get_running_loop().remove_reader(channel)
-        stop.set()
+        siblings = Siblings(number, processes, socket.socket(fileno=channel))
+        return cls(socket.socket(fileno=clients), socket.socket(fileno=operators), siblings)
 
     def ready(self) -> None:
-        """Count a listener that accepts connections; once both do, log it and send `ready` to the supervisor."""
+        """Count a listener that accepts connections; once both do, log it and tell the supervisor."""
         self._ready_count += 1
         if self._ready_count == 2:
             names = [listener.getsockname() for listener in (self.clients, self.operators)]
             clients, operators = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port, *_ in names)
             log.info("listening", clients=clients, operators=operators)
-            if self._channel is not None:
-                self._channel.send(b"ready")
+            self.siblings.ready()
 
     def close(self) -> None:
         """Close both listeners."""

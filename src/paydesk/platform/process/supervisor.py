@@ -10,14 +10,16 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
 from paydesk.platform import logs
 from paydesk.platform.process import node
+from paydesk.platform.process.channel import Channel, Frame, Kind
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 
@@ -29,14 +31,18 @@ HOLD_SECONDS = 1.0
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 25.0
 
+Relay = Callable[[Frame], None]
+
 log = structlog.get_logger("supervisor")
 
 
 class Process:
     """A child process. It drains and ends when its channel closes, which the supervisor does, also by dying."""
 
-    def __init__(self, child: asyncio.subprocess.Process, channel: socket.socket) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, channel: Channel) -> None:
         self._child, self._channel = child, channel
+        self._reading: asyncio.Task[None] | None = None
+        self._reads = False
         self.pid = child.pid
         self.began = asyncio.get_running_loop().time()
 
@@ -44,7 +50,6 @@ class Process:
     async def start(cls, command: Sequence[str], number: int, listeners: Sequence[socket.socket]) -> Process:
         """Start a process on these listeners."""
         own, theirs = socket.socketpair()
-        own.setblocking(False)
         with theirs:
             descriptors = [theirs.fileno(), *(listener.fileno() for listener in listeners)]
             inherited = ":".join(map(str, (number, *descriptors)))
@@ -56,20 +61,37 @@ class Process:
                 pass_fds=descriptors,
                 process_group=0,
             )
-        return cls(child, own)
+        return cls(child, await Channel.open(own))
 
-    async def is_ready(self) -> bool:
-        """Wait until it accepts connections; return False if it ended instead."""
+    async def is_ready(self, relay: Relay) -> bool:
+        """Wait until it accepts connections, then pass its frames to `relay`; return False if it ended instead."""
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
-                return bool(await asyncio.get_running_loop().sock_recv(self._channel, 16))
+                is_ready = await self._channel.receive_ready()
         except (TimeoutError, OSError):
             self.signal(signal.SIGKILL)
             return False
+        if is_ready:
+            self._reading = asyncio.create_task(self._read(relay))
+        return is_ready
+
+    async def _read(self, relay: Relay) -> None:
+        async for frame in self._channel.frames():
+            self._reads = True
+            relay(frame)
+        self._channel.close()
+
+    def send(self, frame: Frame) -> bool:
+        """Send it a frame; return False if it is of an earlier version, which would end."""
+        if self._reads:
+            self._channel.send(frame)
+        return self._reads
 
     async def ended(self) -> int:
         """Wait for its end and return the exit code."""
-        return await self._child.wait()
+        code = await self._child.wait()
+        self._channel.close()
+        return code
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal if it still runs."""
@@ -88,7 +110,6 @@ class Process:
             log.error("process_killed", pid=self.pid, after_seconds=seconds_max)
             self.signal(signal.SIGKILL)
         await ended
-        self._channel.close()
 
 
 @dataclass(slots=True)
@@ -98,6 +119,10 @@ class Slot:
     number: int
     listeners: list[socket.socket] = field(default_factory=list)
     process: Process | None = None
+
+    def send(self, frame: Frame) -> bool:
+        """Send a frame to its process; return False if there is none that reads it."""
+        return self.process is not None and self.process.send(frame)
 
     def close(self) -> None:
         """Close the supervisor's copies of the listeners."""
@@ -147,7 +172,7 @@ class Supervisor:
         """Start the first process; return None once it is ready, otherwise the exit code."""
         first = self._slots[0]
         first.process = await self._start(first)
-        ready = asyncio.create_task(first.process.is_ready())
+        ready = asyncio.create_task(first.process.is_ready(partial(self._relay, first)))
         await node.until(self._stop, ready)
         if self._stop.is_set():
             ready.cancel()
@@ -166,13 +191,22 @@ class Supervisor:
             slot.listeners = self._listen(beside=True)
         return await Process.start(self._command, slot.number, slot.listeners)
 
+    def _relay(self, slot: Slot, frame: Frame) -> None:
+        """Pass a question to all other processes, and an answer to the one that asked. A slot without one is empty."""
+        passed = frame._replace(number=slot.number)
+        for other in self._slots:
+            if frame.kind == Kind.ANSWER and other.number == frame.number:
+                other.send(passed)
+            elif frame.kind == Kind.QUESTION and other is not slot and not other.send(passed):
+                slot.send(Frame(Kind.ANSWER, other.number, frame.question))
+
     async def _keep(self, slot: Slot) -> None:
         """Keep a process in this slot; the pause before a restart grows while processes keep dying."""
         pause, loop = PAUSE_SECONDS_MIN, asyncio.get_running_loop()
         while True:
             if slot.process is None:
                 slot.process = await self._start(slot)
-                if await slot.process.is_ready():
+                if await slot.process.is_ready(partial(self._relay, slot)):
                     log.info("process_ready", number=slot.number, pid=slot.process.pid)
             process = slot.process
             code = await process.ended()
@@ -206,7 +240,7 @@ class Supervisor:
         """Replace the process of a slot, which drains once its successor is ready."""
         successor = await self._start(slot)
         try:
-            ready = await successor.is_ready()
+            ready = await successor.is_ready(partial(self._relay, slot))
         except asyncio.CancelledError:
             self._end(successor)
             raise
