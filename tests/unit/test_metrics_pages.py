@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from paydesk.core import metrics
@@ -13,10 +11,9 @@ from scraped import page_of
 
 
 @pytest.fixture(autouse=True)
-def _declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a case declares."""
     monkeypatch.setattr(metrics, "DECLARED", [])
-    yield
 
 
 def _declare() -> None:

@@ -46,8 +46,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
     `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor.
     """
     siblings = inherited.siblings if inherited is not None else Siblings()
-    number = siblings.number if inherited is not None else None
-    logs.configure(settings.log_format, level=settings.log_level, process=number)
+    logs.configure(settings.log_format, level=settings.log_level, process=siblings.number)
     node.log_version()
     check_settings(settings)
     node.allow_open_files(settings.connections_max)
@@ -59,8 +58,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
         await jobs.release_all(database)
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        alone = Parts(objects=(siblings,))
-        clients = compose(settings, database, server_keys, clock, alone, processes=siblings.count)
+        clients = compose(settings, database, server_keys, clock, Parts(objects=(siblings,)), processes=siblings.count)
         objects = clients.shared.objects
         await check_served(database, objects[Acquirers])
         warn_of_default(settings, objects[Acquirers])

@@ -7,9 +7,7 @@ from paydesk.platform.metrics.text import as_text, joined
 from paydesk.platform.process.siblings import Siblings
 
 PROCESSES = Gauge("paydesk_processes", "Processes of this node.")
-SILENT = Gauge(
-    "paydesk_processes_silent", "Processes that this page lacks: they are started, or did not answer within 1 s."
-)
+SILENT = Gauge("paydesk_processes_silent", "Processes that this page lacks: they start, or did not answer in 1 s.")
 
 
 def own(siblings: Siblings) -> str:

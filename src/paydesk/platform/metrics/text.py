@@ -17,11 +17,9 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def as_text(metrics: Iterable[Metric], process: str = "") -> str:
     """Return the page that Prometheus reads. With `process` each sample has it as a label."""
     # Not at the start of the process: it takes as long as a hundred requests.
-    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client import generate_latest
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(metrics, {"process": process} if process else {}))
-    return generate_latest(registry).decode()
+    return generate_latest(_Collector(metrics, {"process": process} if process else {})).decode()
 
 
 def joined(pages: Iterable[str]) -> str:

@@ -28,6 +28,8 @@ class ScrapeToken:
         """Return who reads the metrics. Raises `UNAUTHORIZED`."""
         if not self._digest and not self._is_open:
             raise UNAUTHORIZED.with_reason("no metrics_token", NEEDED)
+        if self._digest and token is None:
+            raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         sent = digest(token or "")
         if self._digest and not compare_digest(sent, self._digest):
             raise UNAUTHORIZED.with_reason("another metrics_token")

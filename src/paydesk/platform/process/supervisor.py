@@ -19,8 +19,8 @@ import structlog
 
 from paydesk.platform import logs
 from paydesk.platform.process import node
-from paydesk.platform.process.channel import Channel, Frame, Kind
 from paydesk.platform.process.node import StartRefused
+from paydesk.platform.process.siblings import QUESTION, READY, Channel, Frame
 from paydesk.platform.settings import Settings
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
@@ -31,18 +31,16 @@ HOLD_SECONDS = 1.0
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 25.0
 
-Relay = Callable[[Frame], None]
-
 log = structlog.get_logger("supervisor")
 
 
 class Process:
     """A child process. It drains and ends when its channel closes, which the supervisor does, also by dying."""
 
-    def __init__(self, child: asyncio.subprocess.Process, channel: Channel) -> None:
-        self._child, self._channel = child, channel
+    def __init__(self, child: asyncio.subprocess.Process, number: int, channel: Channel) -> None:
+        self._child, self._number, self._channel = child, number, channel
         self._reading: asyncio.Task[None] | None = None
-        self._reads = False
+        self._takes_frames = False
         self.pid = child.pid
         self.began = asyncio.get_running_loop().time()
 
@@ -61,31 +59,24 @@ class Process:
                 pass_fds=descriptors,
                 process_group=0,
             )
-        return cls(child, await Channel.open(own))
+        return cls(child, number, Channel(await asyncio.open_unix_connection(sock=own)))
 
-    async def is_ready(self, relay: Relay) -> bool:
+    async def is_ready(self, relay: Callable[[int, Frame], None]) -> bool:
         """Wait until it accepts connections, then pass its frames to `relay`; return False if it ended instead."""
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
-                is_ready = await self._channel.receive_ready()
+                first = await self._channel.first()
         except (TimeoutError, OSError):
             self.signal(signal.SIGKILL)
             return False
-        if is_ready:
-            self._reading = asyncio.create_task(self._read(relay))
-        return is_ready
+        self._takes_frames = first == READY
+        self._reading = asyncio.create_task(self._channel.read(partial(relay, self._number)))
+        return bool(first)
 
-    async def _read(self, relay: Relay) -> None:
-        async for frame in self._channel.frames():
-            self._reads = True
-            relay(frame)
-        self._channel.close()
-
-    def send(self, frame: Frame) -> bool:
-        """Send it a frame; return False if it is of an earlier version, which would end."""
-        if self._reads:
+    def send(self, frame: Frame) -> None:
+        """Send it a frame, unless it is not ready or of an earlier version."""
+        if self._takes_frames:
             self._channel.send(frame)
-        return self._reads
 
     async def ended(self) -> int:
         """Wait for its end and return the exit code."""
@@ -119,10 +110,6 @@ class Slot:
     number: int
     listeners: list[socket.socket] = field(default_factory=list)
     process: Process | None = None
-
-    def send(self, frame: Frame) -> bool:
-        """Send a frame to its process; return False if there is none that reads it."""
-        return self.process is not None and self.process.send(frame)
 
     def close(self) -> None:
         """Close the supervisor's copies of the listeners."""
@@ -172,7 +159,7 @@ class Supervisor:
         """Start the first process; return None once it is ready, otherwise the exit code."""
         first = self._slots[0]
         first.process = await self._start(first)
-        ready = asyncio.create_task(first.process.is_ready(partial(self._relay, first)))
+        ready = asyncio.create_task(first.process.is_ready(self._relay))
         await node.until(self._stop, ready)
         if self._stop.is_set():
             ready.cancel()
@@ -191,14 +178,11 @@ class Supervisor:
             slot.listeners = self._listen(beside=True)
         return await Process.start(self._command, slot.number, slot.listeners)
 
-    def _relay(self, slot: Slot, frame: Frame) -> None:
-        """Pass a question to all other processes, and an answer to the one that asked. A slot without one is empty."""
-        passed = frame._replace(number=slot.number)
-        for other in self._slots:
-            if frame.kind == Kind.ANSWER and other.number == frame.number:
-                other.send(passed)
-            elif frame.kind == Kind.QUESTION and other is not slot and not other.send(passed):
-                slot.send(Frame(Kind.ANSWER, other.number, frame.question))
+    def _relay(self, number: int, frame: Frame) -> None:
+        """Pass a question of the process in a slot to all others, and its answer to the one that asked."""
+        for slot in self._slots:
+            if slot.process and (slot.number != number if frame.kind == QUESTION else slot.number == frame.number):
+                slot.process.send(frame._replace(number=number))
 
     async def _keep(self, slot: Slot) -> None:
         """Keep a process in this slot; the pause before a restart grows while processes keep dying."""
@@ -206,7 +190,7 @@ class Supervisor:
         while True:
             if slot.process is None:
                 slot.process = await self._start(slot)
-                if await slot.process.is_ready(partial(self._relay, slot)):
+                if await slot.process.is_ready(self._relay):
                     log.info("process_ready", number=slot.number, pid=slot.process.pid)
             process = slot.process
             code = await process.ended()
@@ -240,7 +224,7 @@ class Supervisor:
         """Replace the process of a slot, which drains once its successor is ready."""
         successor = await self._start(slot)
         try:
-            ready = await successor.is_ready(partial(self._relay, slot))
+            ready = await successor.is_ready(self._relay)
         except asyncio.CancelledError:
             self._end(successor)
             raise
