@@ -23,7 +23,7 @@ from waiting import HANGS_SECONDS, wait_until
 @contextmanager
 def _supervised(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as written:
-        process = subprocess.Popen([sys.executable, misbehaving_process.__file__], stdout=written, env=environment())
+        process = subprocess.Popen([sys.executable, misbehaving_process.__file__], stderr=written, env=environment())
     try:
         yield process
     finally:

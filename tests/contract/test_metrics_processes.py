@@ -48,7 +48,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 def _pid(serve: ServeProcess, number: int) -> int:
     """Return the newest process of a slot."""
-    return next(line["pid"] for line in reversed(serve.lines("process_ready")) if line["number"] == number)
+    return {int(line["number"]): int(line["pid"]) for line in serve.lines("process_ready")}[number]
 
 
 def _scrape(serve: ServeProcess) -> Page:

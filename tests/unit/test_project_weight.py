@@ -9,15 +9,15 @@ from tables import each
 
 ROOT = Path(__file__).parents[2]
 LINES_MAX = {
-    "src/paydesk/core": 2_400,
-    "src/paydesk/platform": 11_600,
+    "src/paydesk/core": 2_460,
+    "src/paydesk/platform": 12_050,
     "src/paydesk/engine": 22_200,
     "src/paydesk/console": 1_300,
     "src/paydesk/operators": 14_600,
     "src/paydesk/service": 1_300,
     "src/paydesk/commands": 3_900,
     "src/paydesk_dev": 15_300,
-    "tools": 2_000,
+    "tools": 2_100,
 }
 MODULES_MAX = 18
 FILE_LINES_MAX = 300
@@ -26,7 +26,7 @@ LONG_FILES = {
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
     "platform/operation.py": 330,
-    "platform/settings.py": 365,
+    "platform/settings.py": 370,
     "platform/storage/postgres/connections.py": 405,
     "platform/storage/postgres/database.py": 415,
     "platform/storage/postgres/sets.py": 350,

@@ -40,7 +40,7 @@ class Listeners:
         return cls(socket.socket(fileno=clients), socket.socket(fileno=operators), siblings)
 
     def ready(self) -> None:
-        """Count a listener that accepts connections; once both do, log it and tell the supervisor."""
+        """Count a listener that accepts connections; once both do, log it and report it to the supervisor."""
         self._ready_count += 1
         if self._ready_count == 2:
             names = [listener.getsockname() for listener in (self.clients, self.operators)]

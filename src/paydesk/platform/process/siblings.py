@@ -40,7 +40,7 @@ class Channel:
         self._reader, self._writer = streams
 
     def write(self, sent: bytes) -> None:
-        """Send this, or drop it if the peer does not read: whoever asks has a deadline."""
+        """Send this, or drop it if the peer does not read: the process that asks has a deadline."""
         transport = self._writer.transport
         if not transport.is_closing() and transport.get_write_buffer_size() <= HELD_BYTES_MAX:
             transport.write(sent)
@@ -58,10 +58,10 @@ class Channel:
         """Pass on the frames of the peer until it closes the channel or sends one that is too large, then close it."""
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                *fields, size = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
+                kind, number, asked, size = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
                 if size > BODY_BYTES_MAX:
                     break
-                take(Frame(*fields, await self._reader.readexactly(size)))
+                take(Frame(kind, number, asked, await self._reader.readexactly(size)))
         self.close()
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Siblings:
             await reading
 
     def ready(self) -> None:
-        """Tell the supervisor that this process accepts connections. Only now may it ask."""
+        """Report to the supervisor that this process accepts connections. Only now may it ask."""
         if self._channel is not None:
             self._channel.write(READY)
             self._is_ready = True
