@@ -39,6 +39,7 @@ from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.request import host_name
+from paydesk.platform.metrics.database import DatabaseMetrics
 from paydesk.platform.metrics.token import ScrapeToken
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
@@ -54,10 +55,11 @@ from paydesk.service.acquirers import acquirers_of
 from paydesk.service.api import OWN, Api
 from paydesk.service.app import EVERY_SURFACE, Wire, build_app
 from paydesk.service.callers import callers
+from paydesk.service.readings import READINGS
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-ONE_PER_PROCESS = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder, Siblings)
+ONE_PER_PROCESS = (Acquirers, DatabaseMetrics, LargeBodies, Readiness, Reporter, RequestRecorder, Siblings)
 """What the listeners of a process share; of everything else each listener has its own."""
 
 
@@ -138,6 +140,7 @@ def compose(
         acquirers.routing,
         RefundCalls(),
         Readiness(database, keys, clock),
+        DatabaseMetrics(database, clock, settings, READINGS),
         reporter,
         EventStreams(database.signals),
         Hints(database.signals),

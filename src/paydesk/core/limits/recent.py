@@ -16,10 +16,10 @@ VALUES_MAX = 64
 
 
 class Recent:
-    """The last values by key, at most `VALUES_MAX`."""
+    """The last values by key, at most `VALUES_MAX`, each kept for `seconds_min` or longer."""
 
-    def __init__(self, monotonic: Callable[[], float] = runtime.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, monotonic: Callable[[], float] = runtime.monotonic, *, seconds_min: float = 0.0) -> None:
+        self._monotonic, self._seconds_min = monotonic, seconds_min
         # By key: until when the value is kept, and the value.
         self._values: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
         self._computing: dict[Hashable, asyncio.Task[Any]] = {}
@@ -39,7 +39,8 @@ class Recent:
             begun = self._monotonic()
             value = await compute()
             ended = self._monotonic()
-            self._values[key] = ended + min((ended - begun) / SHARE, SECONDS_MAX), value
+            seconds = min(max((ended - begun) / SHARE, self._seconds_min), SECONDS_MAX)
+            self._values[key] = ended + seconds, value
             self._values.move_to_end(key)
             while len(self._values) > VALUES_MAX:
                 self._values.popitem(last=False)

@@ -74,6 +74,12 @@ class WatchedClock:
         """Whether the last reading was accepted."""
         return not self._refused
 
+    @property
+    def difference_seconds(self) -> float:
+        """How far this clock is ahead of PostgreSQL's; 0 before the first comparison, and on SQLite."""
+        apart_ns = self._wall_ns() - self._steady_ns()
+        return 0.0 if self._database_ns is None else (apart_ns - self._database_ns) / SECOND_NS
+
     def now_ms(self) -> int:
         """Return milliseconds since 1970 in UTC. Raises `ClockNotTrusted`."""
         now_ns = self._wall_ns()

@@ -1,8 +1,9 @@
-"""`/metrics`, which Prometheus reads at the operators' listener."""
+"""`/metrics` and `/metrics/database`, which Prometheus reads at the operators' listener."""
 
 from __future__ import annotations
 
 from paydesk.platform.metrics import pages
+from paydesk.platform.metrics.database import DatabaseMetrics
 from paydesk.platform.metrics.text import MEDIA_TYPE
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.process.siblings import Siblings
@@ -16,6 +17,11 @@ async def metrics(call: Call) -> Handled:
     return Answer(200, await pages.of_node(call.shared.objects[Siblings]), NO_STORE, MEDIA_TYPE)
 
 
+async def database_metrics(call: Call) -> Handled:
+    """Read what the database holds, in the text format of Prometheus."""
+    return Answer(200, await call.shared.objects[DatabaseMetrics].page(), NO_STORE, MEDIA_TYPE)
+
+
 _SCRAPED = Rows("metrics", "/metrics", transaction="none", media_type=MEDIA_TYPE)
 
 OPERATIONS = (
@@ -24,5 +30,14 @@ OPERATIONS = (
         "metrics",
         metrics,
         description="Numbers since the start of the node, of all its processes. They have no ids, and no secrets.",
+    ),
+    _SCRAPED.get(
+        "/database",
+        "metrics_database",
+        database_metrics,
+        description=(
+            "The same on every node: read it from one. A node reads the database at most once in 15 s, and sends the last"
+            " page in between. Rows are counted up to 10,001, terminals up to 100,000."
+        ),
     ),
 )
