@@ -1,4 +1,4 @@
-"""`GET /metrics/database`: what the database holds, with numbers for what there is none of; and its statements' plans."""
+"""`GET /metrics/database`: what the database holds, 0 for what there is none of; and the plans of its statements."""
 
 from __future__ import annotations
 
@@ -213,7 +213,9 @@ async def test_a_refund_that_waits_for_a_confirmation_is_open_and_not_due(databa
 async def test_rows_are_counted_up_to_a_limit(database: Database) -> None:
     """Of each kind and mode; the oldest job at the acquirer is found whatever their number."""
     await bench.insert(database, bench.OPEN["inquiries"], 20_100)
-    await run(database, "UPDATE inquiries SET created_ms = $1 - 10 WHERE live = 1 AND order_id LIKE '%9'", bench.SINCE_MS)
+    await run(
+        database, "UPDATE inquiries SET created_ms = CAST($1 AS bigint) - 10 WHERE live = 1 AND order_id LIKE '%9'", bench.SINCE_MS
+    )
     found = await read(database, bench.SINCE_MS + 1_000_000)
     assert found["jobs_open", "inquiry", "true"] == found["jobs_open", "inquiry", "false"] == 10_001
     assert found["jobs_oldest_age_seconds", "inquiry", "true"] == 1000.01

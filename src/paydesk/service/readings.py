@@ -6,16 +6,13 @@ from paydesk.engine.events import store as events
 from paydesk.engine.orders import readings as orders
 from paydesk.engine.payments import confirmations, inquiries, reversals
 from paydesk.engine.payments.refunds import attempts as refunds
-from paydesk.engine.printing import expiry as printing
 from paydesk.engine.terminals import presence
 from paydesk.engine.webhooks import readings as webhooks
-from paydesk.platform.metrics.database import Reading
 
-READINGS: tuple[Reading, ...] = (
-    *(jobs.JOB.read_open for jobs in (inquiries, reversals, refunds, confirmations)),
+READINGS = (
+    *(jobs.JOB.reading for jobs in (inquiries, reversals, refunds, confirmations)),
     *webhooks.READINGS,
     *orders.READINGS,
-    *printing.READINGS,
     *events.READINGS,
     *presence.READINGS,
 )

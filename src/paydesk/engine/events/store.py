@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.platform.metrics.database import Moment, Sample
+from paydesk.platform.metrics.database import Reading, owed
 from paydesk.platform.retention import Rule
 from paydesk.platform.storage.database import Transaction
 
@@ -17,11 +17,12 @@ UNNUMBERED = """
 SELECT seller_id, application_id, live FROM order_events
  WHERE number IS NULL AND seller_id > $1 ORDER BY seller_id, application_id, live LIMIT $2"""
 
-# Of the first events: numbering takes them in this order.
+# Of the first ones, which are numbered next.
 OLDEST_UNNUMBERED = """
 SELECT MIN(created_ms) FROM (
        SELECT created_ms FROM order_events WHERE number IS NULL AND seller_id > 0
-        ORDER BY seller_id, application_id, live, order_id, version LIMIT 1000) AS first"""
+        ORDER BY seller_id, application_id, live, order_id, version LIMIT 1000) AS counted"""
+READINGS = (Reading(OLDEST_UNNUMBERED, owed("events.relay")),)
 
 # The ends of the feed, and whether it has unnumbered events.
 STATE = """
@@ -144,13 +145,3 @@ async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> 
 
 RULES = (Rule(lambda settings: settings.events_keep_days, prune),)
 """Time that events stay in the feeds."""
-
-
-async def _owed(tx: Transaction, moment: Moment) -> list[Sample]:
-    """Return for how long the first events have waited for their numbers."""
-    row = await tx.one(OLDEST_UNNUMBERED)
-    assert row is not None, "an aggregate has a row"
-    return [moment.owed("events.relay", row[0])]
-
-
-READINGS = (_owed,)

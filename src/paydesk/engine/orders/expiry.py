@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from paydesk.engine.orders import status, store
 from paydesk.engine.orders.change import Change, change_at
 from paydesk.engine.orders.order import Order
-from paydesk.platform.metrics.database import Moment
 from paydesk.platform.retention import Rule, pruned_by
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
@@ -45,8 +44,6 @@ class Deadline:
 
     sql: str
     end: Callable[[Change, Order], Awaitable[Order | None]]
-    since: str
-    """The column with the time from which `after_seconds` count."""
     after_seconds: Callable[[Settings], int] = lambda _: 0
 
     async def run(self, context: WorkerContext, stop: asyncio.Event) -> None:
@@ -60,12 +57,6 @@ class Deadline:
                         seconds = max((next_ms - context.clock.now_ms()) / 1000, CONTENTION_PAUSE_SECONDS)
                     # Other nodes create orders too.
                     await waiter.wait(min(seconds, POLL_INTERVAL_SECONDS))
-
-    async def first_due_ms(self, tx: Transaction, moment: Moment) -> int | None:
-        """Return when the longest due order became due; None if none is due."""
-        after_ms = self.after_seconds(moment.settings) * 1000
-        orders = await store.due(tx, self.sql, moment.now_ms - after_ms, 1)
-        return getattr(orders[0], self.since) + after_ms if orders else None
 
     async def step(self, context: WorkerContext) -> int:
         """Process up to `BATCH` due orders, except those that another transaction has locked; return their number."""
@@ -94,8 +85,6 @@ async def _check(change: Change, order: Order) -> Order | None:
     return moved
 
 
-EXPIRY = Deadline(store.OVERDUE, store.expire_overdue, "expires_ms")
-UNKNOWN_OUTCOME = Deadline(store.AWAITING_OUTCOME, _check, "permitted_ms", attrgetter("unknown_after_seconds"))
-CANCEL_TIMEOUT = Deadline(
-    store.AWAITING_RELEASE, store.confirm_cancel, "cancel_requested_ms", attrgetter("cancel_silence_seconds")
-)
+EXPIRY = Deadline(store.OVERDUE, store.expire_overdue)
+UNKNOWN_OUTCOME = Deadline(store.AWAITING_OUTCOME, _check, attrgetter("unknown_after_seconds"))
+CANCEL_TIMEOUT = Deadline(store.AWAITING_RELEASE, store.confirm_cancel, attrgetter("cancel_silence_seconds"))

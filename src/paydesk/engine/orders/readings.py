@@ -1,49 +1,50 @@
-"""Open orders by status, the slots of terminals by the time that they are held, and what the orders' workers owe."""
+"""Open orders, the slots of terminals that they and print actions hold, and what the workers of deadlines owe."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from paydesk.engine.orders.expiry import CANCEL_TIMEOUT, EXPIRY, UNKNOWN_OUTCOME
 from paydesk.engine.orders.status import LIVE
 from paydesk.engine.orders.store import LIVE_STATUSES
 from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS
-from paydesk.platform.metrics.database import COUNTED_MAX, DatabaseGauge, Moment, Sample
-from paydesk.platform.storage.database import Transaction
+from paydesk.engine.terminals.print_actions.store import OVERDUE as ACTIONS_OVERDUE
+from paydesk.platform.metrics.database import COUNTED_MAX, DatabaseGauge, Reading, owed
 
-ORDERS_OPEN = DatabaseGauge(
-    "paydesk_orders_open", f"Orders that have not ended, counted up to {COUNTED_MAX}.", ("status",)
-)
-SLOTS_HELD = DatabaseGauge(
-    "paydesk_slots_held",
-    f"Terminals with an order or a print action, by its age; of each up to {COUNTED_MAX} are counted.",
-    ("age",),
-)
-AGES_MS = {"under_1m": 60_000, "under_5m": 300_000, "under_1h": 3_600_000}
-OLDEST = "over_1h"
+if TYPE_CHECKING:
+    from paydesk.platform.settings import Settings
 
-# $1 is now. One index has the open orders, one the open print actions.
+_ORDERS = DatabaseGauge("paydesk_orders_open", "Orders that have not ended.", ("status",))
+_SLOTS = DatabaseGauge("paydesk_slots_held", "Terminals with an order or a print action, by its age.", ("age",))
+_COUNTED = {
+    **{(_ORDERS, (status,)): f"status = '{status}'" for status in LIVE},
+    (_SLOTS, ("under_1m",)): "age_ms < 60000",
+    (_SLOTS, ("under_5m",)): "age_ms >= 60000 AND age_ms < 300000",
+    (_SLOTS, ("under_1h",)): "age_ms >= 300000 AND age_ms < 3600000",
+    (_SLOTS, ("over_1h",)): "age_ms >= 3600000",
+}
+
+# $1 is now. One index has the open orders, another one the open print actions.
 HELD = f"""
-SELECT {", ".join(f"COUNT(CASE WHEN status = '{status}' THEN 1 END)" for status in LIVE)},
-       {", ".join(f"COUNT(CASE WHEN created_ms > CAST($1 AS bigint) - {age_ms} THEN 1 END)" for age_ms in AGES_MS.values())}, COUNT(*)
-  FROM (SELECT * FROM (SELECT status, created_ms FROM orders WHERE status IN ({LIVE_STATUSES}) LIMIT {COUNTED_MAX})
-                      AS of_orders
+SELECT {", ".join(f"COUNT(CASE WHEN {condition} THEN 1 END)" for condition in _COUNTED.values())}
+  FROM (SELECT * FROM (SELECT status, CAST($1 AS bigint) - created_ms AS age_ms FROM orders
+                        WHERE status IN ({LIVE_STATUSES}) LIMIT {COUNTED_MAX}) AS of_orders
          UNION ALL
-        SELECT * FROM (SELECT 'printing', created_ms FROM print_actions WHERE {PRINT_ACTIONS.open} LIMIT {COUNTED_MAX})
-                      AS of_actions) AS held"""
+        SELECT * FROM (SELECT 'printing', CAST($1 AS bigint) - created_ms FROM print_actions
+                        WHERE {PRINT_ACTIONS.open} LIMIT {COUNTED_MAX}) AS of_actions) AS held"""
 
 
-async def _held(tx: Transaction, moment: Moment) -> list[Sample]:
-    row = await tx.one(HELD, moment.now_ms)
-    assert row is not None, "an aggregate has a row"
-    orders = [Sample(ORDERS_OPEN, (status,), count) for status, count in zip(LIVE, row, strict=False)]
-    by_age = zip((*AGES_MS, OLDEST), pairwise((0, *row[len(LIVE) :])), strict=True)
-    return [*orders, *(Sample(SLOTS_HELD, (age,), count - younger) for age, (younger, count) in by_age)]
+def _first(worker: str, sql: str, column: str, after_seconds: Callable[[Settings], int] = lambda _: 0) -> Reading:
+    """Return the reading of the longest due row that `sql` finds: it is due some time after that in its column."""
+    sql = f"SELECT MIN({column}) + CAST($3 AS bigint) FROM ({sql}) AS due"
+    return Reading(sql, owed(worker), lambda now_ms, of: (now_ms - (ms := after_seconds(of) * 1000), 1, ms))
 
 
-async def _owed(tx: Transaction, moment: Moment) -> list[Sample]:
-    deadlines = {"expiry": EXPIRY, "unknown_outcome": UNKNOWN_OUTCOME, "cancel_timeout": CANCEL_TIMEOUT}
-    return [moment.owed(f"orders.{name}", await one.first_due_ms(tx, moment)) for name, one in deadlines.items()]
-
-
-READINGS = (_held, _owed)
+READINGS = (
+    Reading(HELD, tuple(_COUNTED), lambda now_ms, _: (now_ms,)),
+    _first("orders.expiry", EXPIRY.sql, "expires_ms"),
+    _first("orders.unknown_outcome", UNKNOWN_OUTCOME.sql, "permitted_ms", UNKNOWN_OUTCOME.after_seconds),
+    _first("orders.cancel_timeout", CANCEL_TIMEOUT.sql, "cancel_requested_ms", CANCEL_TIMEOUT.after_seconds),
+    _first("printing.expiry", ACTIONS_OVERDUE, "expires_ms"),
+)

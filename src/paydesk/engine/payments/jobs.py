@@ -19,7 +19,7 @@ from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.lifecycles import CONFIRMATIONS, INQUIRIES, REFUNDS, REVERSALS
 from paydesk.engine.payments.refund import Refund
 from paydesk.platform.jobs import Claim, Job, JobWorker
-from paydesk.platform.metrics.database import COUNTED_MAX, Moment, Sample
+from paydesk.platform.metrics.database import COUNTED_MAX, Reading, jobs, owed
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
 
@@ -79,7 +79,6 @@ class AcquirerJob(Job[Group, T]):
         excluded: str = "FALSE",
     ) -> None:
         self._noun, self._row, self._key, self._process = noun, row, key, process
-        self._worker = f"payments.{lifecycle.table}"
         table, is_open = lifecycle.table, lifecycle.open
         is_due = f"{is_open} AND NOT {excluded}"
         # $1 is the service's time, $2 the machine's.
@@ -99,13 +98,17 @@ UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
               IS NOT DISTINCT FROM CAST($7 AS text)
         ORDER BY next_ms LIMIT $5 FOR UPDATE OF {table} SKIP LOCKED) SELECT * FROM chosen)
 RETURNING {", ".join(row.__struct_fields__)}"""
-        # Live jobs, then test jobs: the open ones, counted up to a limit, the oldest, and when the first of all is due.
-        of_mode = f"live = modes.live AND {is_open} AND seller_id > 0"
-        self.open_by_mode = f"""
-SELECT modes.live, (SELECT COUNT(*) FROM (SELECT 1 FROM {table} WHERE {of_mode} LIMIT {COUNTED_MAX}) AS counted),
-       (SELECT MIN(created_ms) FROM {table} WHERE {of_mode}),
-       (SELECT next_ms FROM {table} WHERE {is_due} ORDER BY next_ms LIMIT 1)
-  FROM (SELECT 1 AS live UNION ALL SELECT 0) AS modes"""
+        # Of live rows, then of test rows: how many are open, counted up to a limit, and the oldest. The first one due.
+        rows = (f"{table} WHERE live = {live} AND {is_open} AND seller_id > 0" for live in (1, 0))
+        counted = (
+            f"(SELECT COUNT(*) FROM (SELECT 1 FROM {of} LIMIT {COUNTED_MAX}) AS c), (SELECT MIN(created_ms) FROM {of})"
+            for of in rows
+        )
+        first_due = f"(SELECT next_ms FROM {table} WHERE {is_due} ORDER BY next_ms LIMIT 1)"
+        self.read_open = f"SELECT {', '.join((*counted, first_due))}"
+        kind = noun.removesuffix(" of")
+        columns = *jobs(kind, live=True), *jobs(kind, live=False), *owed(f"payments.{table}")
+        self.reading = Reading(self.read_open, columns)
         # `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
         self.postpone_open = f"""
 UPDATE {table} SET next_ms = $4, claimed_until_ms = 0
@@ -152,12 +155,6 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
     def name(self, row: T) -> str:
         """Return the job's name in the log."""
         return f"{self._noun} {self._id(row)}"
-
-    async def read_open(self, tx: Transaction, moment: Moment) -> list[Sample]:
-        """Return how many jobs are open, the age of the oldest, and for how long the first has been due."""
-        kind, rows = self._noun.removesuffix(" of"), await tx.all(self.open_by_mode)
-        jobs = [sample for live, count, oldest_ms, _ in rows for sample in moment.jobs(kind, live, count, oldest_ms)]
-        return [*jobs, moment.owed(self._worker, rows[0][3])]
 
     async def postpone(self, tx: Transaction, row: T, next_ms: int) -> None:
         """Schedule the next attempt for `next_ms`, unless a later attempt has begun."""

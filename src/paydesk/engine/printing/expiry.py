@@ -8,7 +8,6 @@ from collections.abc import Awaitable
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.print_actions import store as action_store
 from paydesk.engine.terminals.print_actions.action import EXPIRE, PrintAction
-from paydesk.platform.metrics.database import Moment, Sample
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
@@ -39,12 +38,3 @@ async def step(context: WorkerContext) -> int:
 
     await asyncio.gather(*(expire(action) for action in due))
     return len(due)
-
-
-async def _owed(tx: Transaction, moment: Moment) -> list[Sample]:
-    """Return for how long the first overdue action has been due."""
-    overdue = await action_store.overdue(tx, moment.now_ms, 1)
-    return [moment.owed("printing.expiry", overdue[0].expires_ms if overdue else None)]
-
-
-READINGS = (_owed,)

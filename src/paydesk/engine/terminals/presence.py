@@ -11,7 +11,7 @@ import msgspec
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import time_or_none
 from paydesk.engine.terminals.schemas import CurrentOrder, Presence, TerminalStatus
-from paydesk.platform.metrics.database import DatabaseGauge, Moment, Sample
+from paydesk.platform.metrics.database import DatabaseGauge, Reading
 from paydesk.platform.storage.database import Row, Transaction
 from paydesk.platform.storage.statements import CLOCK_MS
 
@@ -60,21 +60,22 @@ PRESENCE = f"""CASE WHEN {AGE_MS} <= {ONLINE_SECONDS * 1000} THEN 'online'
        WHEN {AGE_MS} <= {DEGRADED_SECONDS * 1000} THEN 'degraded' ELSE 'offline' END"""
 """The presence of terminals `t`, as `presence_of` returns it."""
 
+COUNTED_MAX = 100_000
+"""Terminals are read up to this number, in about 10 ms: an index by time would cost each sign of life a write more."""
+COUNTS = f"""
+SELECT COUNT(CASE WHEN age_ms <= {ONLINE_SECONDS * 1000} THEN 1 END),
+       COUNT(CASE WHEN age_ms > {ONLINE_SECONDS * 1000} AND age_ms <= {DEGRADED_SECONDS * 1000} THEN 1 END),
+       COUNT(CASE WHEN age_ms > {DEGRADED_SECONDS * 1000} THEN 1 END)
+  FROM (SELECT now.ms - COALESCE(t.last_seen_ms, 0) AS age_ms FROM (SELECT {NOW_MS} AS ms) AS now
+         CROSS JOIN (SELECT last_seen_ms FROM terminals LIMIT {COUNTED_MAX}) AS t) AS counted"""
+TERMINALS = DatabaseGauge("paydesk_terminals", "Terminals by presence.", ("presence",))
+READINGS = (Reading(COUNTS, tuple((TERMINALS, (one,)) for one in ("online", "degraded", "offline"))),)
+
 # Operators send only the terminal's id, which is unique over all sellers.
 FIND = f"""
 SELECT t.seller_id, t.last_seen_ms, {AGE_MS}
   FROM terminal_owners w JOIN terminals t ON t.seller_id = w.seller_id AND t.terminal_id = w.terminal_id
  WHERE w.terminal_id = $1"""
-
-
-COUNTED_MAX = 100_000
-"""Terminals are read up to this number, which takes 10 ms: an index by time would cost each of them a write more."""
-TERMINALS = DatabaseGauge("paydesk_terminals", f"Terminals by presence, counted up to {COUNTED_MAX}.", ("presence",))
-
-COUNTS = f"""
-SELECT COUNT(CASE WHEN last_seen_ms >= now.ms - {ONLINE_SECONDS * 1000} THEN 1 END),
-       COUNT(CASE WHEN last_seen_ms >= now.ms - {DEGRADED_SECONDS * 1000} THEN 1 END), COUNT(*)
-  FROM (SELECT {NOW_MS} AS ms) AS now CROSS JOIN (SELECT last_seen_ms FROM terminals LIMIT {COUNTED_MAX}) AS counted"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +139,3 @@ async def record(tx: Transaction, ages_ms: Mapping[str, tuple[int, int]]) -> set
 async def forget_future(tx: Transaction) -> None:
     """Forget signs of life that are later than now, after the clock went back."""
     await tx.run(f"UPDATE terminals SET last_seen_ms = NULL WHERE last_seen_ms > {NOW_MS}")
-
-
-async def _counts(tx: Transaction, _: Moment) -> list[Sample]:
-    row = await tx.one(COUNTS)
-    assert row is not None, "an aggregate has a row"
-    online, seen, every = row
-    by_presence: dict[Presence, int] = {"online": online, "degraded": seen - online, "offline": every - seen}
-    return [Sample(TERMINALS, (presence,), count) for presence, count in by_presence.items()]
-
-
-READINGS = (_counts,)

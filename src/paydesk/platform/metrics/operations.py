@@ -35,9 +35,6 @@ OPERATIONS = (
         "/database",
         "metrics_database",
         database_metrics,
-        description=(
-            "The same on every node: read it from one. A node reads the database at most once in 15 s, and sends the last"
-            " page in between. Rows are counted up to 10,001, terminals up to 100,000."
-        ),
+        description="The same on every node; at most 20 s old. Rows are counted to 10,001, terminals to 100,000.",
     ),
 )
