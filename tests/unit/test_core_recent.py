@@ -35,6 +35,15 @@ async def test_a_value_is_kept_for_20_times_as_long_as_it_took() -> None:
         assert await scene.recent.get("a", scene.compute) == 3
 
 
+async def test_a_value_can_be_kept_longer() -> None:
+    """For a time that does not depend on how long it took."""
+    scene = Scene(0.01)
+    scene.recent = Recent(lambda: scene.now, seconds_min=15)
+    for after, computed in ((0.0, 1), (14.9, 1), (0.2, 2)):
+        scene.now += after
+        assert await scene.recent.get("a", scene.compute) == computed
+
+
 async def test_concurrent_callers_share_one_computation() -> None:
     """One that is cancelled does not end it for the others."""
     recent, computed, begun = Recent(), 0, asyncio.Event()

@@ -25,6 +25,7 @@ _NEWEST = "an operator's list of all sellers, newest first, along an index of al
 _NEWEST_OF_FEW = "an operator's list of few rows of all sellers, each found by an index that begins with the seller"
 _ATTENTION = "finds, of all sellers, what is open and needs a person, by an index of open rows"
 _NEXT_DUE = "counts what is due next of all sellers, in development"
+_READINGS = "counts, for the operators' monitoring, what is open of all sellers, by an index of open rows"
 _UNSERVED = "counts, at the start of a node, what is open of all sellers, by indexes of open rows"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
 _LEDGER = "shows the simulated acquirer's ledger of all sellers, to tests"
@@ -48,6 +49,14 @@ ALLOWED = {
     "engine.payments.inquiries.JOB.next_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.groups_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.next_due": _EVERYBODYS,
+    "engine.payments.confirmations.JOB.read_open": _READINGS,
+    "engine.payments.refunds.attempts.JOB.read_open": _READINGS,
+    "engine.payments.inquiries.JOB.read_open": _READINGS,
+    "engine.payments.reversals.JOB.read_open": _READINGS,
+    "engine.orders.readings.HELD": _READINGS,
+    "engine.webhooks.readings.PENDING_OF_MODE": _READINGS,
+    "engine.events.store.OLDEST_UNNUMBERED": _READINGS,
+    "engine.terminals.presence.COUNTS": "counts, for the operators' monitoring, terminals of all sellers up to a limit",
     "engine.payments.adapters.unserved.FIND": _UNSERVED,
     "engine.payments.adapters.unserved._OPEN": _UNSERVED,
     "engine.events.store.UNNUMBERED": _EVERYBODYS,
@@ -120,6 +129,8 @@ NEWEST_INDEXES = {"orders_newest", "orders_newest_of_card", "orders_newest_by_st
                   "reversals_newest", "inquiries_newest", "confirmations_newest", "deliveries_newest",
                   "deliveries_newest_failed"}  # fmt: skip
 """Indexes of all rows by which operators list them newest first. Requests of applications and terminals read none."""
+AGE_INDEXES = {f"{table}_by_age" for table in ("inquiries", "reversals", "refunds", "confirmations")}
+"""Indexes of open jobs, by which monitoring counts those of all sellers."""
 _TABLE = re.compile(
     r"\b(?P<verb>FROM|JOIN|UPDATE|INTO)\s+(?P<table>\w+)"
     r"(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|LEFT|JOIN|ORDER|GROUP|LIMIT|FOR|VALUES|SELECT|UNION|RETURNING|AS)\b)(?P<alias>\w+))?",
@@ -216,11 +227,11 @@ async def test_every_executed_statement_names_the_seller(sqlite_url: str) -> Non
 
 def test_keys_and_indexes_begin_with_the_seller() -> None:
     """Unique ones always; others but for those of operators' lists and the small ones by which a worker finds work."""
-    pattern = r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((\w+)[^)]*\)(\s+WHERE.*)?"
+    pattern = r"CREATE (UNIQUE )?INDEX (?:CONCURRENTLY )?(\w+) ON (\w+) \((\w+)[^)]*\)(\s+WHERE.*)?"
     found = [re.match(pattern, without_comments(one).strip(), re.DOTALL) for one in split(SCRIPT)]
     indexes = [match for match in found if match is not None and match[3] in TABLES]
     assert len(indexes) > 20
-    assert {match[2] for match in indexes if "seller_id > 0" in (match[5] or "")} == NEWEST_INDEXES
+    assert {match[2] for match in indexes if "seller_id > 0" in (match[5] or "")} == NEWEST_INDEXES | AGE_INDEXES
     for _, name, _, first, partial in (match.groups() for match in indexes if match[4] != "seller_id"):
         assert partial, f"{name} begins with {first} and is of all rows"
     assert [match[2] for match in indexes if match[1] and match[4] != "seller_id"] == []

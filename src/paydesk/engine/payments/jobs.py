@@ -99,13 +99,11 @@ UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
         ORDER BY next_ms LIMIT $5 FOR UPDATE OF {table} SKIP LOCKED) SELECT * FROM chosen)
 RETURNING {", ".join(row.__struct_fields__)}"""
         # Of live rows, then of test rows: how many are open, counted up to a limit, and the oldest. The first one due.
-        rows = (f"{table} WHERE live = {live} AND {is_open} AND seller_id > 0" for live in (1, 0))
-        counted = (
-            f"(SELECT COUNT(*) FROM (SELECT 1 FROM {of} LIMIT {COUNTED_MAX}) AS c), (SELECT MIN(created_ms) FROM {of})"
-            for of in rows
-        )
-        first_due = f"(SELECT next_ms FROM {table} WHERE {is_due} ORDER BY next_ms LIMIT 1)"
-        self.read_open = f"SELECT {', '.join((*counted, first_due))}"
+        live, test = (f"FROM {table} WHERE live = {mode} AND {is_open} AND seller_id > 0" for mode in (1, 0))
+        self.read_open = f"""
+SELECT (SELECT COUNT(*) FROM (SELECT 1 {live} LIMIT {COUNTED_MAX}) AS counted), (SELECT MIN(created_ms) {live}),
+       (SELECT COUNT(*) FROM (SELECT 1 {test} LIMIT {COUNTED_MAX}) AS counted), (SELECT MIN(created_ms) {test}),
+       (SELECT next_ms FROM {table} WHERE {is_due} ORDER BY next_ms LIMIT 1)"""
         kind = noun.removesuffix(" of")
         columns = *jobs(kind, live=True), *jobs(kind, live=False), *owed(f"payments.{table}")
         self.reading = Reading(self.read_open, columns)

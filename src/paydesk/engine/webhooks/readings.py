@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.engine.webhooks.delivery.store import NEXT_DUE
+from paydesk.engine.webhooks.delivery import store
 from paydesk.engine.webhooks.schedule import PENDING
 from paydesk.platform.metrics.database import COUNTED_MAX, DatabaseGauge, Reading, jobs, owed
 
@@ -21,6 +21,6 @@ FAILING = "SELECT COUNT(*) FROM subscriptions WHERE failing_since_ms IS NOT NULL
 READINGS = (
     Reading(PENDING_OF_MODE, jobs("delivery", live=True), lambda *_: (1,)),
     Reading(PENDING_OF_MODE, jobs("delivery", live=False), lambda *_: (0,)),
-    Reading(NEXT_DUE, owed("webhooks.delivery"), lambda *_: (0,)),
+    Reading(store.NEXT_DUE, owed("webhooks.delivery"), lambda *_: (0,)),
     Reading(FAILING, ((_FAILING, ()),)),
 )

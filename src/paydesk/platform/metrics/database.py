@@ -6,6 +6,7 @@ A reading costs little however many orders there are: it uses an index of open r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paydesk.core.clock import Clock
@@ -13,13 +14,12 @@ from paydesk.core.limits.recent import Recent
 from paydesk.core.metrics import Labels
 from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.settings import Settings
-from paydesk.platform.storage.database import Database, Row, Transaction
+from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.storage.migrate import HISTORY
 
 COUNTED_MAX = 10_001
 """Rows are counted up to this number, which says that there are more than 10,000."""
 KEPT_SECONDS = 15.0
-"""A page is sent again for this long, or up to 5 s longer if it takes a second to read: see `Recent`."""
 
 
 class DatabaseGauge(NamedTuple):
@@ -35,11 +35,9 @@ Columns = tuple[tuple[DatabaseGauge, Labels], ...]
 """For each column of a row its gauge, with the values of the labels."""
 
 
-class Reading(NamedTuple):
-    """A statement that returns one row, with a column for every value that the labels may have.
-
-    `args` returns its arguments at a time of the service's clock, in milliseconds.
-    """
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A statement that returns one row with all values of the labels, and its arguments at the service's time."""
 
     sql: str
     columns: Columns
@@ -87,11 +85,11 @@ class DatabaseMetrics:
     async def _read(self) -> str:
         now_ms, clock = self._clock.now_ms(), self._clock
 
-        async def work(tx: Transaction) -> list[Row]:
-            rows = [await tx.one(one.sql, *one.args(now_ms, self._settings)) for one in self._readings]
-            return [row or () for row in rows]
+        async def work(tx: Transaction) -> list[float | None]:
+            readings, of = self._readings, self._settings
+            return [value for one in readings for value in await tx.one(one.sql, *one.args(now_ms, of)) or ()]
 
-        row = [value for row in await self._database.read(work, heavy=True) for value in row]
+        row = await self._database.read(work, heavy=True)
         columns = (*(column for reading in self._readings for column in reading.columns), (_CLOCK, ()))
         row.append(clock.difference_seconds if isinstance(clock, WatchedClock) else 0)
         return _as_text(now_ms, columns, row)

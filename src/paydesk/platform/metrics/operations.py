@@ -35,6 +35,6 @@ OPERATIONS = (
         "/database",
         "metrics_database",
         database_metrics,
-        description="The same on every node; at most 20 s old. Rows are counted to 10,001, terminals to 100,000.",
+        description="The same on every node; at most 20 s old. Rows are counted to 10,001, terminals to 50,000.",
     ),
 )
