@@ -10,6 +10,14 @@ SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 SUBSCRIBE = """
 INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms)
 VALUES ($1, 7, 0, 'orders', 'https://8.8.8.8/hooks?token=s3cretvalue', '[]', 1, 1)"""
+SELLER = """
+INSERT INTO sellers (seller_id, email, name, country, currency, password, created_ms)
+VALUES ($1, $2, $3, 'BRA', 'BRL', '', 1) ON CONFLICT DO NOTHING"""
+STORE = "INSERT INTO stores (seller_id, store_id, name, created_ms) VALUES ($1, $2, $3, 1)"
+TERMINAL = """
+INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode, session,
+                       last_seen_ms, created_ms)
+VALUES ($1, $2, 1, $3, 1, 'terminal', 0, 'PDV', 0, $4, 1)"""
 EVENT = """
 INSERT INTO order_events (seller_id, order_id, version, application_id, live, event_id, action, move, status,
                           status_detail, payment_status_detail, body, created_ms)

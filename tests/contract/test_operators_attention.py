@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,12 +14,16 @@ from paydesk.core.clock import MovableClock
 from paydesk.operators.attention import store
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, Row, Transaction
-from plain_rows import DELIVERY, EVENT, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
+from plain_rows import DELIVERY, EVENT, REFUND, REVERSAL, SELLER, STORE, SUBSCRIBE, SUBSCRIPTION, TERMINAL, run
 from print_scene import print_on
 from resolving_scene import unknown
 from service import running
 
 OFFLINE = "UPDATE terminals SET last_seen_ms = 1000 WHERE terminal_id = $1"
+SEEN_MS = 4102444800000
+GO = "UPDATE terminals SET last_seen_ms = $4 WHERE seller_id = $1 AND store_id = $2 AND terminal_id >= $3"
+GO_ONE = "UPDATE terminals SET last_seen_ms = $2 WHERE terminal_id = $1"
+BACK = "UPDATE terminals SET last_seen_ms = $2 WHERE store_id = $1"
 ONLINE = "UPDATE terminals SET last_seen_ms = 4102444800000 WHERE terminal_id = $1"
 SENTENCE = re.compile(r"[A-Z0-9].*\.")
 
@@ -86,6 +92,77 @@ async def test_an_order_at_an_offline_terminal_needs_a_person(database: Database
         await run(database, "UPDATE terminals SET last_seen_ms = NULL WHERE terminal_id = $1", never.id)
         assert (await service.create(never)).status == 201
         assert "has never been online" in {one["terminal_id"]: one for one in await items(desk)}[never.id]["message"]
+
+
+@dataclass(frozen=True)
+class Shops:
+    """Terminals of sellers, which are seen or not."""
+
+    database: Database
+
+    async def add(self, seller_id: int, store_id: int, name: str, count: int) -> None:
+        """Add a store with terminals that are online."""
+        await run(self.database, SELLER, seller_id, f"{seller_id}@example.com", f"Seller {seller_id}")
+        await run(self.database, STORE, seller_id, store_id, name)
+        for number in range(count):
+            await run(self.database, TERMINAL, seller_id, f"N950__{seller_id}{store_id}{number:04}", store_id, SEEN_MS)
+
+    async def silence(self, seller_id: int, store_id: int, ago_ms: int, besides: int = 0) -> None:
+        """Let all terminals of a store be seen last at a time, besides some."""
+        since_ms = round(time.time() * 1000) - ago_ms
+        least = f"N950__{seller_id}{store_id}{besides:04}"
+        await run(self.database, GO, seller_id, store_id, least, since_ms)
+
+
+@pytest.mark.on_postgres
+async def test_terminals_that_went_offline_together_are_one_item(database: Database) -> None:
+    """Of a store, of a seller or of all, with how many of how many; not if they went one after the other."""
+    async with running(database, workers=False) as service:
+        desk, shops = await operator(service), Shops(database)
+        await shops.add(71, 1, "Centro", 12)
+        await shops.add(71, 2, "Norte", 20)
+        await shops.add(72, 3, "Sul", 30)
+        assert await items(desk) == []
+        await shops.silence(71, 1, 3_600_000, besides=2)
+        (item,) = await items(desk)
+        assert (item["kind"], item["subject"], item["count"], item["total"]) == ("terminals_offline", "1", 10, 12)
+        assert item["message"].startswith("10 of 12 terminals of Seller 71, Centro, are offline, most since ")
+        assert (item["seller_id"], item["store_id"], item["live_mode"]) == (71, 1, True)
+        await shops.silence(71, 2, 3_590_000)
+        (item,) = await items(desk)
+        assert (item["subject"], item["count"], item["total"]) == ("71", 30, 32)
+        assert "terminals of Seller 71 are" in item["message"]
+        await shops.silence(72, 3, 3_580_000)
+        (item,) = await items(desk)
+        assert (item["subject"], item["count"], item["total"]) == ("all", 60, 62)
+        assert "terminals of all sellers are" in item["message"]
+        for store_id in (1, 2):
+            await run(database, BACK, store_id, SEEN_MS)
+        # The store that has all terminals of its seller is named.
+        assert [one["subject"] for one in await items(desk)] == ["3"]
+        for number in range(30):
+            since_ms = round(time.time() * 1000) - 600_000 * (number + 1)
+            await run(database, GO_ONE, f"N950__723{number:04}", since_ms)
+        assert await items(desk) == []
+
+
+async def test_an_order_at_a_terminal_that_went_with_others_is_no_item_of_its_own(database: Database) -> None:
+    """Until a card may have been charged."""
+    async with running(database, workers=False) as service:
+        desk, shops = await operator(service), Shops(database)
+        device = await service.device(await service.terminal())
+        order_id = (await service.create(device.terminal)).body["id"]
+        assert (await device.ack(order_id[3:])).status == 200
+        await shops.add(service.seller_id, 1, "Centro", 12)
+        await run(database, "UPDATE terminals SET live = 0")
+        await run(database, "UPDATE terminals SET store_id = 1 WHERE terminal_id = $1", device.terminal.id)
+        await shops.silence(service.seller_id, 1, 600_000)
+        await run(database, "UPDATE terminals SET last_seen_ms = $1", round(time.time() * 1000) - 600_000)
+        (item,) = await items(desk)
+        assert (item["kind"], item["count"], item["live_mode"]) == ("terminals_offline", 13, False)
+        assert (await device.authorizing(order_id[3:])).status == 200
+        await run(database, "UPDATE terminals SET last_seen_ms = $1", round(time.time() * 1000) - 600_000)
+        assert [one["kind"] for one in await items(desk)] == ["terminals_offline", "order_stuck"]
 
 
 async def test_an_unanswered_cancel_request_needs_a_person(database: Database) -> None:

@@ -52,7 +52,10 @@ class AttentionItem(Closed, frozen=True, kw_only=True):
     live_mode: bool
     order_id: str | None = None
     terminal_id: str | None = None
-    count: Annotated[int, Meta(description="The number of deliveries, at most 1,000.")] | None = None
+    seller_id: int | None = None
+    store_id: int | None = None
+    count: Annotated[int, Meta(description="The number of deliveries, at most 1,000, or of terminals.")] | None = None
+    total: Annotated[int, Meta(description="Of how many terminals: those seen in the last 24 h.")] | None = None
     resolvable_date: (
         Annotated[Time, Meta(description="From then on, an operator can set the order's unknown outcome.")] | None
     ) = None
@@ -73,11 +76,21 @@ async def find_all(call: Call) -> Answer:
         for since_ms, body in await tx.all(operator_events.OUTAGE, operator_events.outage_key(name)):
             items.append(_item("acquirer_unreachable", name, since_ms, 1, json.loads(body)))
     unreachable = {item.subject for item in items}
-    for stuck in await store.orders(tx, now_ms - periods.cancel_silence_seconds * 500):
-        acquirer = acquirers.of(stuck[0])
+    items += (fleet := await _of_terminals(tx))
+    for order, inquiry, store_id, seen_ms, age_ms in await store.orders(
+        tx, now_ms - periods.cancel_silence_seconds * 500
+    ):
+        acquirer = acquirers.of(order)
         capabilities = None if acquirer is None else acquirer.capabilities
-        is_unreachable = acquirers.name_of(stuck[0]) in unreachable
-        items.append(_order(*stuck, periods, now_ms, capabilities=capabilities, is_unreachable=is_unreachable))
+        known: dict[str, Any] = {
+            "capabilities": capabilities,
+            "is_unreachable": acquirers.name_of(order) in unreachable,
+        }
+        item = _order(order, inquiry, seen_ms, age_ms, periods, now_ms, **known)
+        # With a permit the card may have been charged, which the item about all these terminals does not say.
+        may_go = item.kind == "order_stuck" and order.permitted_ms is None
+        if not (may_go and _overlaps(fleet, order.live, order.seller_id, store_id)):
+            items.append(item)
     items += await _of_acquirers(tx, now_ms)
     repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
@@ -98,6 +111,23 @@ async def find_all(call: Call) -> Answer:
         items.append(_item("print_stuck", action.action_id, action.updated_ms, action.live, state, **place))
     items.sort(key=lambda item: (KINDS.index(item.kind), item.since_date))
     return Answer(200, AttentionDocument(items))
+
+
+async def _of_terminals(tx: Transaction) -> list[AttentionItem]:
+    """Return the terminals that went offline together: of all sellers, else of a seller, else of a store."""
+    items = list[AttentionItem]()
+    for live, seller_id, store_id, count, total, since_ms, seller, shop in await tx.all(store.TERMINALS, ROWS_MAX):
+        if not _overlaps(items, live, seller_id, store_id):
+            given: dict[str, Any] = {"seller_id": seller_id, "store_id": store_id, "count": count, "total": total}
+            subject, names = str(store_id or seller_id or "all"), {"seller": seller, "store": shop}
+            items.append(_item("terminals_offline", subject, since_ms, live, names, **given))
+    return items
+
+
+def _overlaps(fleet: list[AttentionItem], *keys: int | None) -> bool:
+    """Return whether an item is about terminals of the same mode, seller and store; None is any."""
+    owned = [(one.live_mode, one.seller_id, one.store_id) for one in fleet]
+    return any(all(None in pair or pair[0] == pair[1] for pair in zip(keys, own, strict=True)) for own in owned)
 
 
 async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
@@ -188,7 +218,8 @@ OPERATIONS = (
         description=(
             "Acquirers that a node cannot reach; orders with an unknown outcome; payments that the acquirer refused to"
             " confirm, or has not confirmed for"
-            " three minutes; refunds and reversals that take longer than that; orders that wait for a terminal that is"
+            " three minutes; refunds and reversals that take longer than that; terminals of a store, a seller or all"
+            " that went offline together, as one item; orders that wait for another terminal that is"
             " offline or does not answer a cancel request; subscriptions that are failing or paused; notifications of"
             " the last seven days that could not be delivered; print actions that hold a terminal. The most urgent"
             " first; an empty list if nothing needs a person."

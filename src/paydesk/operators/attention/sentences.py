@@ -15,6 +15,7 @@ Kind = Literal[
     "confirmation_unanswered",
     "reversal_unconfirmed",
     "refund_slow",
+    "terminals_offline",
     "order_stuck",
     "cancel_unanswered",
     "subscription_paused",
@@ -105,6 +106,14 @@ SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
             person="The acquirer would make it again, so no further attempt is made. Look it up at the acquirer, then"
             " resolve the refund.",
         ),
+    ),
+    "terminals_offline": (
+        First(
+            When("store_id", "{count:,} of {total:,} terminals of {seller}, {store}, are offline, most since {since}."),
+            When("seller_id", "{count:,} of {total:,} terminals of {seller} are offline, most since {since}."),
+            "{count:,} of {total:,} terminals of all sellers are offline, most since {since}.",
+        ),
+        "Check their power and network, then whether they can reach this service: DNS, proxy, certificate.",
     ),
     "order_stuck": (
         When(
