@@ -237,7 +237,7 @@ class Operation:
     refuses_repeated: bool = False
     """Whether a query parameter that is sent twice is refused with `property_value`; operators' always are."""
     is_health_check: bool = False
-    """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
+    """Whether `Host` and the clock are not checked: load balancers and Prometheus call it by IP address."""
     role: Required | None = None
     """The operators who may use it; by default `change`, and `every` for a read."""
     action: Any = None
