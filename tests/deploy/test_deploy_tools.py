@@ -134,7 +134,9 @@ def test_chart_has_no_finding(tools: Path) -> None:
 def test_chart_makes_objects_of_kubernetes(tools: Path, tmp_path: Path, migrations: str) -> None:
     """Valid by the schemas of each version, without an unknown property; the database is migrated as asked."""
     rendered = tmp_path / "rendered.yaml"
-    rendered.write_text(_render(tools, "--set", f"migrations={migrations}"))
+    # The schemas have only what Kubernetes itself knows.
+    plain = ("--set", "metrics.serviceMonitor.enabled=false")
+    rendered.write_text(_render(tools, "--set", f"migrations={migrations}", *plain))
     for version in KUBERNETES:
         done = _run(tools / "kubernetes-validate", "--strict", "--kubernetes-version", version, rendered)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -167,8 +169,10 @@ def test_pods_have_the_time_to_drain(tools: Path, drain: float, given: int | Non
         ({"publicUrl": "http://pay.example.com"}, "/publicUrl"),
         ({"keys": {"secret": {"name": ""}}}, "/keys/secret/name"),
         ({"replicas": 3}, "replicas"),
+        ({"settings": {"metrics_token": "env:TOKEN"}}, "invalid propertyName 'metrics_token'"),
+        ({"metrics": {"secret": {"name": ""}}}, "metrics.serviceMonitor needs metrics.secret.name"),
     ],
-    ids=["grace", "setting", "password", "migrations", "url", "secret", "unknown"],
+    ids=["grace", "setting", "password", "migrations", "url", "secret", "unknown", "token", "monitor"],
 )
 def test_wrong_values_are_refused(tools: Path, tmp_path: Path, values: dict[str, Any], message: str) -> None:
     """Before anything reaches Kubernetes."""
@@ -186,6 +190,43 @@ def test_nodes_and_migrations_reach_postgres_itself(tools: Path, migrations: str
     containers = 1 if migrations == "none" else 2
     assert _render(tools, *migrating).count("name: PAYDESK_DATABASE_LISTEN_URL") == containers
     assert "LISTEN_URL" not in _render(tools, *migrating, "--set", "database.listenSecret.name=")
+
+
+def test_prometheus_reads_both_pages_with_the_token(tools: Path) -> None:
+    """It finds the operators' Service by its labels, passes the network policy, and has the Secret that the pods have."""
+    objects = [found for found in yaml.safe_load_all(_render(tools)) if found]
+    (monitor,) = (found for found in objects if found["kind"] == "ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    (service,) = (
+        found for found in objects if found["kind"] == "Service" and wanted <= found["metadata"]["labels"].items()
+    )
+    assert service["metadata"]["name"] == "pay-paydesk-operators"
+    endpoints = {end["relabelings"][0]["replacement"]: end for end in monitor["spec"]["endpoints"]}
+    assert {job: end["path"] for job, end in endpoints.items()} == {
+        "paydesk": "/metrics",
+        "paydesk-database": "/metrics/database",
+    }
+    secret = {"name": "paydesk-metrics", "key": "token"}
+    assert all(end["authorization"]["credentials"] == secret for end in endpoints.values())
+    assert {end["port"] for end in endpoints.values()} == {service["spec"]["ports"][0]["name"]}
+    (pod,) = (found["spec"]["template"]["spec"] for found in objects if found["kind"] == "Deployment")
+    variables = {one["name"]: one for one in pod["containers"][0]["env"]}
+    assert variables["PAYDESK_METRICS_TOKEN"]["value"] == "env:METRICS_TOKEN"
+    assert variables["METRICS_TOKEN"]["valueFrom"]["secretKeyRef"] == secret
+    (policy,) = (found["spec"] for found in objects if found["kind"] == "NetworkPolicy")
+    (peers,) = (rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == "operators")
+    assert [peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for peer in peers] == [
+        "ingress",
+        "monitoring",
+    ]
+
+
+def test_metrics_are_off_by_default(tools: Path) -> None:
+    """Without a Secret no pod has a token, and nothing of the operator of Prometheus is made."""
+    rendered = _render(tools, "--set", "metrics.secret.name=", "--set", "metrics.serviceMonitor.enabled=false")
+    assert "METRICS_TOKEN" not in rendered
+    assert "monitoring.coreos.com" not in rendered
 
 
 def test_settings_of_the_values_reach_the_node(tools: Path) -> None:

@@ -64,11 +64,30 @@ def test_compose_settings_are_accepted() -> None:
     """Its variables, with the values that a person adds, are what `serve` starts with."""
     variables = _compose(COMPOSE)["services"]["paydesk-1"]["environment"]
     given = {"PUBLIC_URL": "https://pay.example.com", "OPERATOR_PUBLIC_URL": "https://c.example.com"}
+    assert variables["PAYDESK_METRICS_TOKEN"] == "env:METRICS_TOKEN"
     filled = {
         name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: given.get(found[1], "secret"), value)
         for name, value in variables.items()
     }
     serve.check_settings(load(filled))
+
+
+def test_compose_gives_prometheus_the_token_of_the_nodes() -> None:
+    """Its files are those of `deploy/observability`, and it finds Alertmanager and the token where they say."""
+    document = _compose(COMPOSE)
+    services, folder = document["services"], DEPLOY / "observability"
+    prometheus, alertmanager = services["prometheus"], services["alertmanager"]
+    for service in (prometheus, alertmanager):
+        assert service["profiles"] == ["observability"]
+        mounted = [volume.split(":")[0] for volume in service["volumes"] if volume.startswith("../")]
+        assert all((COMPOSE.parent / name).exists() for name in mounted)
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    example = yaml.safe_load((folder / "prometheus.yml").read_text())
+    (secret,) = prometheus["secrets"]
+    assert {job["authorization"]["credentials_file"] for job in example["scrape_configs"]} == {secret["target"]}
+    assert document["secrets"][secret["source"]] == {"environment": "METRICS_TOKEN"}
+    (alerting,) = example["alerting"]["alertmanagers"]
+    assert alerting["static_configs"] == [{"targets": ["alertmanager:9093"]}]
 
 
 def test_compose_gives_paydesk_a_role_that_is_no_superuser() -> None:

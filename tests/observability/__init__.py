@@ -1,0 +1,1 @@
+"""The files of `deploy/observability`: alerts, dashboard and configurations."""
