@@ -193,7 +193,7 @@ def test_nodes_and_migrations_reach_postgres_itself(tools: Path, migrations: str
 
 
 def test_prometheus_reads_both_pages_with_the_token(tools: Path) -> None:
-    """It finds the operators' Service by its labels, passes the network policy, and has the Secret that the pods have."""
+    """It finds the Service of operators by its labels, passes the network policy, and has the Secret of the pods."""
     objects = [found for found in yaml.safe_load_all(_render(tools)) if found]
     (monitor,) = (found for found in objects if found["kind"] == "ServiceMonitor")
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
