@@ -107,7 +107,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Database]:
-    """The database of the node, which its rows are planted in."""
+    """The database in which rows are planted while the node runs."""
     database = await open_database(url)
     try:
         yield database
@@ -157,6 +157,7 @@ def test_a_node_that_is_away_is_reported_until_it_is_back(serve: ServeProcess) -
 
 @pytest.mark.skipif(bool(COMING), reason="what the alerts are about is not declared yet")
 @pytest.mark.long(reason="a node reads its database once in 15 s")
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # a SQLite file is written by one process
 async def test_alerts_fire_and_end(serve: ServeProcess, database_url: str) -> None:
     """About money, terminals and the fleet, with what is planted in the database."""
     watching = _prometheus(serve)
