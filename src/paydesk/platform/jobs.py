@@ -77,6 +77,10 @@ class Job(ABC, Generic[G, T]):
     def name(self, row: T) -> str:
         """Return the row's name in the log."""
 
+    @abstractmethod
+    def row_facts(self, row: T) -> dict[str, Any]:
+        """Return the seller and the order of the row in the log."""
+
     async def release(self, database: Database, row: T) -> None:
         """Release the claim of an attempt that was canceled; by default it expires."""
 
@@ -136,10 +140,10 @@ class JobWorker(Generic[G, T]):
         return len(rows)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        del self._running[task]
+        _, row = self._running.pop(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            facts = {"job": task.get_name(), "lease_seconds": self._lease_seconds}
+            facts = {"job": task.get_name(), "lease_seconds": self._lease_seconds, **self._job.row_facts(row)}
             if isinstance(error, Unavailable | Locked):
                 self._job.log.warning(self._job.failure, **facts, reason=str(error))
             elif isinstance(error, Removed):

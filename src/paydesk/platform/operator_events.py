@@ -113,11 +113,12 @@ async def record_outage(tx: Transaction, event: OperatorEvent, now_ms: int) -> b
     return bool(await tx.run(END_OUTAGE, key)) and bool(await tx.run(RECORD, *_row(event, now_ms), None, 1))
 
 
-def warn(event: OperatorEvent) -> None:
-    """Log a warning with the fields of a recorded event."""
+def warn(event: OperatorEvent, request_id: str | None = None) -> None:
+    """Log a warning with the fields of a recorded event, and the request that caused it if there is one."""
     assert not isinstance(event.body, str), "a logged event has fields"
-    facts = event.body if event.seller_id is None else {"seller_id": event.seller_id, **event.body}
-    log.warning(event.kind, subject=event.subject, message=event.message, **facts)
+    ids = {"seller_id": event.seller_id, "request_id": request_id}
+    facts = {name: value for name, value in ids.items() if value is not None}
+    log.warning(event.kind, subject=event.subject, message=event.message, **facts, **event.body)
 
 
 @dataclass(slots=True)
@@ -161,7 +162,7 @@ class Reporter:
         for counted in self._counted.values():
             _log_lost(counted)
 
-    async def report(self, event: OperatorEvent, now_ms: int) -> None:
+    async def report(self, event: OperatorEvent, now_ms: int, request_id: str | None = None) -> None:
         """Record and log the first occurrence in an hour; count the repetitions.
 
         If the database is unavailable the event is logged at once and recorded with its repetitions.
@@ -173,7 +174,7 @@ class Reporter:
         evicted = self._counted.popitem(last=False)[1] if len(self._counted) >= EVENTS_MAX else None
         self._counted[key] = counted = _Counted(event, now_ms, self._monotonic() + self._seconds)
         if await self._record(counted) is not False:
-            warn(event)
+            warn(event, request_id)
         if evicted is not None:
             await self._record(evicted)
 

@@ -120,6 +120,8 @@ class Settings(BaseModel):
     """`json`, `text`, or `auto`: text on a terminal, otherwise JSON."""
     log_level: Literal["info", "warning"] = "info"
     """`warning` logs only warnings and errors; of requests only those with a 5xx status."""
+    log_polls: bool = False
+    """Whether to log polls that found nothing and health checks that passed. Slow ones always are."""
     access_token_lifetime_seconds: Positive = 15_552_000
     """`expires_in` of an access token."""
     refresh_token_lifetime_seconds: Positive = 15_552_000

@@ -20,6 +20,7 @@ from paydesk.platform.http.on_behalf import OnBehalfEndpoint
 from paydesk.platform.http.recording import recorder as request_recorder
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.refusals import retired
+from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 from paydesk.platform.http.refusals.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.platform.http.reply import refused, request_id, send_reply
 from paydesk.platform.http.request import Request
@@ -115,7 +116,7 @@ class Refusing:
         has_console: bool = False,
     ) -> None:
         self._refusal, self._policy, self._recorder = refusal, policy, shared.objects[RequestRecorder]
-        self._has_console = has_console
+        self._has_console, self._repeated = has_console, shared.objects.get(RepeatedRefusals)
         settings = shared.settings
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
@@ -131,8 +132,9 @@ class Refusing:
         reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
-        request_metrics.NOWHERE.add(refusal.kind.status, runtime.monotonic() - started)
-        request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
+        status, repeated = refusal.kind.status, self._repeated
+        request_metrics.NOWHERE.add(status, runtime.monotonic() - started)
+        request_log.write(request.method, request.path, status, identity, started, refusal, address, repeated=repeated)
         if request.path.startswith(request_recorder.PATHS):
             self._recorder.note("", request, reply, identity, address, started)
 

@@ -38,6 +38,7 @@ from paydesk.platform.http.in_process import InProcess
 from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 from paydesk.platform.http.request import host_name
 from paydesk.platform.metrics.database import DatabaseMetrics
 from paydesk.platform.metrics.token import ScrapeToken
@@ -150,6 +151,8 @@ def compose(
         Exporting(),
         removals,
         Siblings(),
+        # A developer sees each refusal.
+        *(() if parts.development else (RepeatedRefusals(),)),
         *parts.objects,
     )
     shared = Shared(

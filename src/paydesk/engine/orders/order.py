@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from pydantic_core import to_json
@@ -71,6 +71,11 @@ class Order(msgspec.Struct, frozen=True, gc=False):
     def ulid(self) -> str:
         """Return the order's ULID without prefix, which is also its lease's id."""
         return self.order_id[3:]
+
+    @property
+    def order_facts(self) -> dict[str, Any]:
+        """The order in the log, with its seller and its terminal."""
+        return {"order": self.order_id, "seller_id": self.seller_id, "terminal_id": self.terminal_id}
 
     @property
     def payment_id(self) -> str:

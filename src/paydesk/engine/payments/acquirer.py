@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from paydesk.core.text.durations import ACQUIRER_SECONDS_MAX
 from paydesk.engine.payments.capabilities import Capabilities
@@ -49,6 +49,11 @@ class Payment:
     def order_id(self) -> str:
         """Return the id of the order."""
         return f"ORD{self.payment_id[3:]}"
+
+    @property
+    def order_facts(self) -> dict[str, Any]:
+        """Its order in the log, with the seller and the terminal."""
+        return {"order": self.order_id, "seller_id": self.merchant_id, "terminal_id": self.terminal_id}
 
     @property
     def confirmation_key(self) -> str:

@@ -102,7 +102,7 @@ class CheckedAcquirer:
         except (Unavailable, Locked):
             raise
         except Exception as error:
-            log.exception("acquirer_adapter_failed")
+            log.exception("acquirer_adapter_failed", **payment.order_facts)
             return Unknown(f"the adapter failed: {type(error).__name__}")
         if not isinstance(answer, Approved):
             return answer if isinstance(answer, Result) else Unknown(f"the adapter answered {type(answer).__name__}")

@@ -154,6 +154,10 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
         """Return the job's name in the log."""
         return f"{self._noun} {self._id(row)}"
 
+    def row_facts(self, row: T) -> dict[str, Any]:
+        """Return the seller and the order of the row in the log."""
+        return {"order": row.order_id, "seller_id": row.seller_id}
+
     async def postpone(self, tx: Transaction, row: T, next_ms: int) -> None:
         """Schedule the next attempt for `next_ms`, unless a later attempt has begun."""
         await tx.run(self.postpone_open, row.seller_id, self._id(row), row.attempts, next_ms)

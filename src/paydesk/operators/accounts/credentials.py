@@ -73,8 +73,12 @@ class OperatorBearers:
             raise UNAUTHORIZED.with_reason("not an operator's token")
         operator = await self._database.read(partial(store.by_digest, digest=digest(token)))
         if operator is None:
-            raise UNAUTHORIZED.with_reason("operator's token unknown or revoked")
-        operator_id, role = operator
+            raise UNAUTHORIZED.with_reason("operator's token unknown")
+        operator_id, role, revoked_ms = operator
+        if revoked_ms is not None:
+            revoked = UNAUTHORIZED.with_reason("operator's token revoked")
+            revoked.facts = {"operator_id": operator_id}
+            raise revoked
         return Caller(seller_id=0, operator_id=operator_id, role=role)
 
 

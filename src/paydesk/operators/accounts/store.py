@@ -11,7 +11,7 @@ ADD = """
 INSERT INTO operators (operator_id, name, role, email, digest, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (email) DO NOTHING"""
 
-BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revoked_ms IS NULL"
+BY_DIGEST = "SELECT operator_id, role, revoked_ms FROM operators WHERE digest = $1"
 
 PERSON = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE operator_id = $1"
 
@@ -70,7 +70,7 @@ async def add(
 
 
 async def by_digest(tx: Transaction, digest: bytes) -> Row | None:
-    """Return the id and the role of the operator whose token has this digest, None if it is unknown or revoked."""
+    """Return the id, the role and the revocation of the operator whose token has this digest, None if it is unknown."""
     return await tx.one(BY_DIGEST, digest)
 
 

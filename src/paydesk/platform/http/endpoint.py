@@ -26,12 +26,13 @@ from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.http.recording import recorder as request_recorder
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.refusals import error_responses, unauthorized
+from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 from paydesk.platform.http.reply import Reply, answered, refused, replayed, request_id, send_reply, send_stream
 from paydesk.platform.http.request import Disconnected, PathRules, Request
 from paydesk.platform.http.surfaces import POLICIES, Authenticate, Callers
 from paydesk.platform.http.three_phase import ThreePhaseRunner
 from paydesk.platform.idempotency_key import Key
-from paydesk.platform.operation import Call, Caller, Operation, ThreePhase
+from paydesk.platform.operation import WAIT, Call, Caller, Operation, ThreePhase
 from paydesk.platform.operator_events import Reporter
 from paydesk.platform.roles import Required
 from paydesk.platform.shared import Shared
@@ -46,6 +47,9 @@ log = structlog.get_logger("request")
 ANONYMOUS = Caller(seller_id=0)
 REFUSED_SECRETS_EVERY_SECONDS = 0.01
 """Failed authentications of clients are answered at a multiple of this time, so that the duration reveals nothing."""
+SLOW_SECONDS = 1.0
+"""A poll that took this much longer than it was to wait is slow, and so is a health check that took this time."""
+NO_EVENTS = b'{"data":[],'
 
 
 class Endpoint:
@@ -85,6 +89,9 @@ class Endpoint:
         self._has_known_path = not parameters or (parameters == 1 and operation.path_pattern == ids.ORDER_ID_PATTERN)
         self._recorder = shared.objects[RequestRecorder] if request_recorder.is_recorded(operation) else None
         self._served = request_metrics.of(operation)
+        self._repeated = shared.objects.get(RepeatedRefusals)
+        # Polls and health checks; other requests are always logged.
+        self._may_be_quiet = not shared.settings.log_polls and (operation.is_health_check or WAIT in operation.query)
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
         self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
@@ -104,17 +111,23 @@ class Endpoint:
         except Disconnected:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
-            reply = self._refused(error, request)
+            reply = self._refused(error, request, identity)
             if not isinstance(error, Refusal):
                 request.forget_alert()
         except Exception:
-            log.exception("unhandled_exception", request_id=identity, operation=self.operation.name)
-            reply = self._refused(errors.INTERNAL_ERROR.with_reason("unhandled exception"), request)
+            log.exception(
+                "unhandled_exception", request_id=identity, operation=self.operation.name, **request.identity()
+            )
+            reply = self._refused(errors.INTERNAL_ERROR.with_reason("unhandled exception"), request, identity)
             request.forget_alert()
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
             # The answer is sent unchanged; the tests fail on this event.
             log.error(
-                "undeclared_error", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code
+                "undeclared_error",
+                request_id=identity,
+                operation=self.operation.name,
+                error=reply.refusal.kind.code,
+                **request.identity(),
             )
         if reply.refusal is not None and reply.refusal.kind is self.policy.refused_secret:
             # Finding an existing client takes microseconds longer.
@@ -128,14 +141,16 @@ class Endpoint:
         self._keep(request, reply, identity, address, started)
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
-            await self._reporter.report(request.call.alert, request.call.now_ms)
+            await self._reporter.report(request.call.alert, request.call.now_ms, identity)
 
     def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
-        """Count and log the request, and keep it to be recorded."""
+        """Count the request, log it unless it is quiet, and keep it to be recorded."""
         self._served.add(reply.status, runtime.monotonic() - started)
         recorder = self._recorder
         # Requests that are recorded come from applications and terminals, never from a page.
-        if recorder is not None or reply.status >= 400 or not request.is_background(of_console=self._is_console):
+        if not (self._may_be_quiet and self._is_quiet(request, reply, started)) and (
+            recorder is not None or reply.status >= 400 or not request.is_background(of_console=self._is_console)
+        ):
             known = {identity} if request.headers.get("x-request-id") != identity else set[str]()
             if self._has_known_path and reply.status < 400:
                 known.add(request.path)
@@ -149,16 +164,26 @@ class Endpoint:
                 address,
                 request.identity,
                 known=known,
+                repeated=self._repeated,
             )
         if recorder is not None:
             recorder.note(self.operation.name, request, reply, identity, address, started)
 
-    def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
+    def _is_quiet(self, request: Request, reply: Reply, started: float) -> bool:
+        """Return whether a poll found nothing or a health check passed, and took no longer than it should."""
+        found_nothing = self.operation.is_health_check or reply.status == 204 or reply.body.startswith(NO_EVENTS)
+        if not found_nothing or reply.status >= 400 or request.call is None:
+            return False
+        wait_seconds = WAIT.number(request.call.query) or 0
+        return runtime.monotonic() - started < wait_seconds + SLOW_SECONDS
+
+    def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request, identity: str) -> Reply:
         if isinstance(error, Locked):
             error = self._when_locked.with_reason("lock timeout")
         elif not isinstance(error, Refusal):
             if isinstance(error, KeyMissing) and self.shared.keys.should_log_missing(error.version):
-                log.error("server_key_missing", key_version=error.version, reason=str(error))
+                facts = {"request_id": identity, **request.identity()}
+                log.error("server_key_missing", key_version=error.version, reason=str(error), **facts)
             error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
         elif error.kind in self.policy.replaced:
             error = self.policy.replaced[error.kind].with_reason(error.reason, message=error.message)
@@ -279,7 +304,7 @@ class Endpoint:
         if operation.transaction == "write":
             reply = await write_until_kept(database, work, self._conflict_keys(call))
             if call.alert is not None:
-                operator_events.warn(call.alert)
+                operator_events.warn(call.alert, call.request_id)
                 call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")

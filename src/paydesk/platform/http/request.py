@@ -228,9 +228,9 @@ class Request:
             return {"application_id": caller.application_id, "seller_id": caller.seller_id}
         if caller is not None and caller.terminal_id:
             return {"seller_id": caller.seller_id, "terminal_id": caller.terminal_id}
-        if caller is not None and caller.operator_id:
-            return {"operator_id": caller.operator_id}
-        found = {"application_id": call.logged_application_id, "seller_id": call.logged_seller_id} if call else {}
+        found: dict[str, Any] = {} if caller is None else {"operator_id": caller.operator_id}
+        if call is not None:
+            found |= {"application_id": call.logged_application_id, "seller_id": call.logged_seller_id}
         return {name: value for name, value in found.items() if value}
 
 

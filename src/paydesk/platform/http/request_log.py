@@ -23,6 +23,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import NOT_READY, Refusal
 from paydesk.core.text.card_numbers import MASK
 from paydesk.core.text.redaction import carries_secret, redacted
+from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 
 FROM_OUTSIDE = ("path", "request_id", "reason")
 PATH_CHARACTERS_MAX = 200
@@ -68,16 +69,20 @@ def write(  # noqa: PLR0913 - the facts of a line
     identity: Callable[[], Mapping[str, Any]] = dict,
     *,
     known: Collection[str] = (),
+    repeated: RepeatedRefusals | None = None,
 ) -> None:
     """Log a request from `address`; `started` is a time of `runtime.monotonic`.
 
     `identity` returns the authenticated ids of the caller; it is called only if a line is written. `known` has a path
     and an id that did not come from outside and need no search for secrets. A refusal is logged with its code, its
-    precise reason and its facts. A status of 500 and above is an error and logged at every level, except "not ready" of
-    `/readyz`.
+    precise reason and its facts, unless `repeated` counts it. A status of 500 and above is an error and logged at every
+    level, except "not ready" of `/readyz`.
     """
     failed = status >= 500 and (refusal is None or refusal.kind is not NOT_READY)
     if not (failed or _Target.enabled):
+        return
+    ids = {**identity(), **refusal.facts} if refusal is not None else identity()
+    if refusal is not None and repeated is not None and repeated.counts(refusal, address, ids):
         return
     fields: dict[str, Any] = {
         "method": method,
@@ -89,9 +94,7 @@ def write(  # noqa: PLR0913 - the facts of a line
     if refusal is not None:
         fields["error"], fields["reason"] = refusal.kind.code, refusal.reason
     fields["address"] = address
-    fields.update(identity())
-    if refusal is not None:
-        fields.update(refusal.facts)
+    fields.update(ids)
     if _Target.json_stream is None:
         (log.error if failed else log.info)("request", **fields)
     else:

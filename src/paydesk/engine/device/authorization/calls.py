@@ -49,23 +49,24 @@ class Authorizations:
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[Answered]] = {}
 
-    def join(self, order_id: str, start: Callable[[], Coroutine[Any, Any, Answered]]) -> asyncio.Task[Answered]:
+    def join(self, order: Order, start: Callable[[], Coroutine[Any, Any, Answered]]) -> asyncio.Task[Answered]:
         """Return the running call for the order, started if there is none. It returns the order afterwards."""
+        order_id = order.order_id
         task = self._running.get(order_id)
         if task is None:
             # The node keeps the task: a client that disconnects does not end it.
             task = self._running[order_id] = asyncio.create_task(start(), name=f"authorization of {order_id}")
-            task.add_done_callback(partial(self._end, order_id))
+            task.add_done_callback(partial(self._end, order))
         return task
 
     def running(self, order_id: str) -> asyncio.Task[Answered] | None:
         """Return the running call for the order, None if there is none on this node."""
         return self._running.get(order_id)
 
-    def _end(self, order_id: str, task: asyncio.Task[Answered]) -> None:
-        del self._running[order_id]
+    def _end(self, order: Order, task: asyncio.Task[Answered]) -> None:
+        del self._running[order.order_id]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("authorization_outcome_not_committed", order=order_id, reason=str(error))
+            log.warning("authorization_outcome_not_committed", **order.order_facts, reason=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Authorization:
     payment: Payment
     card: Card
     blob: bytes = field(repr=False)
+    request_id: str
     send_seconds_max: float
     """Time in which the request may be sent: the permit ends then."""
 
@@ -100,7 +102,8 @@ class Authorization:
         """Ask the acquirer, apply its answer, and return the order. Raises `Unavailable`."""
         outcome, order = await self._ask(), self.order
         reached("asked")
-        log.info("authorization_answered", order=order.order_id, outcome=describe(outcome))
+        facts = {**order.order_facts, "request_id": self.request_id}
+        log.info("authorization_answered", **facts, outcome=describe(outcome))
         now_ms = self.clock.now_ms()
 
         async def work(tx: Transaction) -> Answered:

@@ -54,7 +54,7 @@ async def authorize(call: Call) -> Handled:
         return begun
     reached("intent_committed")
     # A call that has ended meanwhile has left the order as this request would: it is not started again.
-    task = running or authorizations.join(begun.order.order_id, lambda: begun.run(lease_keys(call)))
+    task = running or authorizations.join(begun.order, lambda: begun.run(lease_keys(call)))
     await asyncio.wait((task,))
     if task.cancelled():
         raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
@@ -112,6 +112,7 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
         payment=replace(payment_of(order, terms), store_id=terms.store_id, pos_id=terms.pos_id),
         card=Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
         blob=request.blob,
+        request_id=call.request_id,
         send_seconds_max=send_ms / 1000,
     )
 

@@ -162,7 +162,8 @@ class HttpAcquirer(Acquirer):
             return NotSent(refused.reason, again=False)
         if answer.status == IN_CONFLICT and refused.error == "key_reused":
             # Every attempt has the same body, so this is a defect, here or in the switch.
-            log.error("acquirer_key_reused", acquirer=self._name, operation=operation, payment=payment.payment_id)
+            facts = {"operation": operation, "payment": payment.payment_id, **payment.order_facts}
+            log.error("acquirer_key_reused", acquirer=self._name, **facts)
         return Unknown(f"status {answer.status}: {refused.reason}")
 
 

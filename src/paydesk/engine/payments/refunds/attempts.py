@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -57,6 +57,11 @@ class Attempt:
     order: Order
     acquirer: CheckedAcquirer | None
     settings: Settings
+
+    @property
+    def refund_facts(self) -> dict[str, Any]:
+        """The refund in the log, with its order."""
+        return {"refund": self.refund.refund_id, **self.order.order_facts}
 
     async def request(self) -> Outcome:
         """Request the refund under its own key, unless that could refund twice."""
@@ -135,7 +140,7 @@ async def process(context: WorkerContext, job: AcquirerJob[Refund], refund: Refu
     attempt = Attempt(refund, order, context.objects[Acquirers].of(order), context.settings)
     outcome = NEVER_CONFIRMED if is_unpaid else await attempt.request()
     reached("asked")
-    log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
+    log.info("refund_answered", **attempt.refund_facts, attempt=refund.attempts, outcome=describe(outcome))
     now_ms = context.clock.now_ms()
     await context.database.write(
         lambda tx: attempt.apply(change_at(tx, now_ms, context.settings), outcome), conflict_keys=(order_key,)
@@ -175,10 +180,10 @@ class RefundCalls:
         self._running: set[asyncio.Task[None]] = set()
 
     async def outcome(
-        self, call: Awaitable[Outcome], seconds_max: float, apply_late: Callable[[Outcome], Awaitable[None]]
+        self, attempt: Attempt, seconds_max: float, apply_late: Callable[[Outcome], Awaitable[None]]
     ) -> Outcome | None:
         """Return the outcome; None without one in time: then `apply_late` gets it when it comes."""
-        request = asyncio.ensure_future(call)
+        request = asyncio.ensure_future(attempt.request())
         await asyncio.wait((request,), timeout=seconds_max)
         if request.done():
             return request.result()
@@ -187,7 +192,7 @@ class RefundCalls:
             try:
                 await apply_late(await request)
             except (Unavailable, Locked, Removed) as error:
-                log.warning("refund_outcome_not_committed", reason=str(error))
+                log.warning("refund_outcome_not_committed", **attempt.refund_facts, reason=str(error))
 
         task = asyncio.create_task(apply(), name="late answer to a refund")
         self._running.add(task)

@@ -126,7 +126,8 @@ async def ask(call: Call, attempt: Attempt) -> Outcome | None:
 
     async def apply_late(outcome: Outcome) -> None:
         now_ms, refund = call.clock.now_ms(), attempt.refund
-        log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
+        facts = {**attempt.refund_facts, "request_id": call.request_id}
+        log.info("refund_answered", **facts, attempt=refund.attempts, outcome=describe(outcome))
 
         async def work(tx: Transaction) -> None:
             # The request may have ended without a response, and nothing would store it later.
@@ -137,7 +138,7 @@ async def ask(call: Call, attempt: Attempt) -> Outcome | None:
         await call.database.write(work, conflict_keys=keys)
 
     calls, seconds_max = call.shared.objects[RefundCalls], call.settings.refund_answer_seconds
-    return await calls.outcome(attempt.request(), seconds_max, apply_late)
+    return await calls.outcome(attempt, seconds_max, apply_late)
 
 
 async def end(call: Call, attempt: Attempt, outcome: Outcome | None, *, late: bool) -> Handled:

@@ -103,6 +103,10 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         """Return the delivery's name in the log."""
         return f"webhook {row.delivery_id}"
 
+    def row_facts(self, row: Claimed) -> dict[str, Any]:
+        """Return the delivery in the log."""
+        return row.delivery_facts
+
     def attempt(self, context: WorkerContext, row: Claimed) -> Coroutine[Any, Any, None]:  # noqa: ARG002
         """Return the attempt, which releases the slot that is taken here."""
         self._unsent.add(row)
@@ -116,7 +120,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         try:
             await database.write(lambda tx: change(tx, row), conflict_keys=(key,))
         except (Unavailable, Locked):
-            log.info("claim_not_released", delivery=row.delivery_id)
+            log.info("claim_not_released", **row.delivery_facts)
 
     async def _deliver(self, claimed: Claimed, slot: Slot) -> None:
         if not await self.slots.wait(claimed.subscription_id, slot):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 import structlog
@@ -18,7 +19,6 @@ from paydesk.engine.webhooks.delivery.send import Sent
 from paydesk.engine.webhooks.delivery.sending import Outcome
 from paydesk.engine.webhooks.delivery.slots import RECEIVERS_MAX
 from paydesk.engine.webhooks.delivery.store import Claimed
-from paydesk.engine.webhooks.schemas import TOPIC
 from paydesk.platform import operator_events
 from paydesk.platform.operator_events import OperatorEvent
 from paydesk.platform.storage import conflict_keys
@@ -122,7 +122,7 @@ async def record_with_retry(claimed: Claimed, write: Callable[[], Awaitable[None
             # The write may have been applied: recording an attempt twice has no effect.
             if runtime.monotonic() > until:
                 # It is sent again when its claim expires.
-                log.warning("delivery_not_recorded", delivery=claimed.delivery_id)
+                log.warning("delivery_not_recorded", **claimed.delivery_facts)
                 return None
             await asyncio.sleep(RECORD_RETRY_SECONDS)
 
@@ -140,32 +140,25 @@ def _conflict_keys(claimed: Claimed, outcome: Outcome, refused: OperatorEvent | 
 def log_attempt(claimed: Claimed, sent: Sent, next_ms: int | None, *, described: bool = False) -> None:
     """Log what came of an attempt, and when the next one is. `described`: with what was sent, for developers."""
     outcome = sent.outcome
-    more: dict[str, str] = {}
+    facts: dict[str, Any] = {
+        **claimed.delivery_facts,
+        "request_id": sent.request.headers["X-Request-Id"],
+        "attempt": claimed.attempt,
+        "status": outcome.status,
+        "milliseconds": sent.milliseconds,
+    }
     if described:
-        more["action"] = msgspec.json.decode(claimed.body, type=_Notified).action
-        if claimed.target.topic == TOPIC:
-            more["order"] = claimed.order_id
+        facts["action"] = msgspec.json.decode(claimed.body, type=_Notified).action
     if outcome.delivered:
-        log.info(
-            "webhook_sent",
-            delivery=claimed.delivery_id,
-            attempt=claimed.attempt,
-            status=outcome.status,
-            milliseconds=sent.milliseconds,
-            **({"address": sent.request.address, **more} if described else {}),
-        )
+        log.info("webhook_sent", **facts, **({"address": sent.request.address} if described else {}))
         return
     log.warning(
         "delivery_failed",
-        delivery=claimed.delivery_id,
+        **facts,
         subscription=claimed.subscription_id,
         address=sent.request.address,
-        attempt=claimed.attempt,
-        status=outcome.status,
         error=outcome.error,
         next_attempt=None if next_ms is None else rfc3339(next_ms),
-        milliseconds=sent.milliseconds,
-        **more,
     )
 
 

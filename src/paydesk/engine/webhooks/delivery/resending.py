@@ -72,6 +72,10 @@ class ResendJob(Job[tuple[str, int], Resend]):
         """Return the delivery's name in the log."""
         return f"resend of webhook {row.claimed.delivery_id}"
 
+    def row_facts(self, row: Resend) -> dict[str, Any]:
+        """Return the delivery in the log."""
+        return row.claimed.delivery_facts
+
     def attempt(self, context: WorkerContext, row: Resend) -> Coroutine[Any, Any, None]:  # noqa: ARG002
         """Return the attempt, which releases the slot that is taken here."""
         return self._resend(row, self._deliveries.slots.take(row.claimed.subscription_id))
@@ -84,7 +88,7 @@ class ResendJob(Job[tuple[str, int], Resend]):
         try:
             await self._database.write(lambda tx: change(tx, row))
         except (Unavailable, Locked):
-            log.info("claim_not_released", delivery=row.claimed.delivery_id)
+            log.info("claim_not_released", **row.claimed.delivery_facts)
 
     async def _resend(self, resend: Resend, slot: Slot) -> None:
         if not await self._deliveries.slots.wait(resend.claimed.subscription_id, slot):

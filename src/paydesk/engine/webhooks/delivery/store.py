@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from paydesk.engine.webhooks import schedule
 from paydesk.engine.webhooks.delivery.send import Message
@@ -193,6 +194,12 @@ class Claimed:
     attempt: int
     uncounted: int
     body: str
+
+    @property
+    def delivery_facts(self) -> dict[str, Any]:
+        """The delivery in the log, with its seller, and with its order if it is about one."""
+        about = {"order": self.order_id} if self.target.topic == TOPIC else {}
+        return {"delivery": self.delivery_id, "seller_id": self.seller_id, **about}
 
     @property
     def message(self) -> Message:

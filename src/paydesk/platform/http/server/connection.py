@@ -323,7 +323,8 @@ class BoundedProtocol(EvictableProtocol):
         if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
             peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")
             address = forwarded_address(peer, hops, self.limits.trusted_proxies)
-            request_log.write("-", path, kind.status, identity, runtime.monotonic(), refusal, address)
+            begun, repeated = runtime.monotonic(), self.limits.repeated
+            request_log.write("-", path, kind.status, identity, begun, refusal, address, repeated=repeated)
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])

@@ -13,6 +13,7 @@ from operator import itemgetter
 from paydesk.core.limits.rates import network
 from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.metrics import Counter, Gauge, Labels
+from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 from paydesk.platform.http.request import is_trusted
 from paydesk.platform.http.server.connection_state import Evictable, State
 from paydesk.platform.settings import Settings
@@ -57,7 +58,7 @@ class ConnectionLimits:
         self._connections_max = settings.connections_max
         self._per_address_max = settings.connections_per_address_max
         self._addresses: dict[str, State] = {}
-        self._log = ThrottleLog()
+        self._log, self.repeated = ThrottleLog(), RepeatedRefusals()
 
     @property
     def accepts_per_turn(self) -> int:

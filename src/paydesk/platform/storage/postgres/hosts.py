@@ -136,8 +136,11 @@ class Hosts:
         """Log why one of several hosts failed or was skipped: once, until it answers or the reason changes."""
         if host.name and self._failed.get(host) != reason:
             self._failed[host] = reason
-            event, write = ("database_host_skipped", log.info) if skipped else ("database_host_failed", log.warning)
-            write(event, host=host.name, port=host.port, reason=reason)
+            facts = {"host": host.name, "port": host.port, "reason": reason}
+            if skipped:
+                log.info("database_host_skipped", **facts)
+            else:
+                log.warning("database_host_failed", **facts)
 
     def _prefer(self, host: Host) -> None:
         self._failed.pop(host, None)
