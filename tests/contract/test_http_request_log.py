@@ -35,7 +35,7 @@ Lines = list[Any]
 @pytest.fixture
 async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
     """A service behind a trusted proxy."""
-    settings = Settings(trusted_proxies=("127.0.0.1",), head_timeout_seconds=HEAD_SECONDS)
+    settings = Settings(trusted_proxies=("127.0.0.1",), head_timeout_seconds=HEAD_SECONDS, log_polls=True)
     async with running(database, clock=clock, settings=settings, workers=False) as service:
         service.scene.clock = clock
         yield service
@@ -122,6 +122,19 @@ async def test_the_log_line_of_an_operator(service: Service, lines: Lines) -> No
     person = await operator(service)
     logged = await asked(service, lines, "GET", "/operator/v1/applications", token=person.token)
     assert logged == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
+
+
+async def test_the_log_line_of_a_revoked_token_of_an_operator(service: Service, lines: Lines) -> None:
+    """The operator who had it; the response is that to an unknown token."""
+    person = await operator(service)
+    await service.scene.run("UPDATE operators SET revoked_ms = 1")
+    logged = await asked(service, lines, "GET", "/operator/v1/applications", token=person.token)
+    assert logged == {"status": 401, "address": CLIENT, "operator_id": person.operator_id}
+    unknown = "PDO-" + "0" * 40
+    path = "/operator/v1/applications"
+    refused, revoked = [await service.request("GET", path, token=token) for token in (unknown, person.token)]
+    assert (refused.status, refused.body) == (revoked.status, revoked.body)
+    assert last(lines) == {"status": 401, "address": "127.0.0.1"}
 
 
 async def test_no_client_keeps_its_requests_out_of_the_log(service: Service, lines: Lines) -> None:

@@ -30,13 +30,15 @@ _HEAD = """\
 
 Every event that Paydesk logs, the most severe first: its fields, what has happened, and what to do. A line also has
 `timestamp`, `level` and `event`, and `process` on nodes with several processes; lines with a traceback have it as
-`exception`. A field is absent if it is unknown. Names of events and of fields are stable. [The log](operations.md#the-log)
-explains the fields of requests, and how lines of libraries differ: their event is a sentence, and `logger` names the library."""
+`exception`. A field is absent if it is unknown. Names of events and of fields are stable.
+
+[The log](operations.md#the-log) explains the fields of requests. Lines of libraries have a sentence as their event, and
+`logger`, the library."""
 
 _TITLES = {
-    "critical": ("Critical", "The process ends, or has to."),
+    "critical": ("Critical", "The process ends."),
     "error": ("Error", "A person has to look at it."),
-    "warning": ("Warning", "Something failed and is tried again, or somebody misuses the service."),
+    "warning": ("Warning", "Something failed and is tried again, or a client misuses the service."),
     "info": ("Info", "How the service runs."),
     "kit": ("Development kit", "Logged by `paydesk dev`, virtual terminals and the proxy, never by `paydesk serve`."),
 }
@@ -59,7 +61,7 @@ class Event:
 
 
 def sentences() -> dict[str, dict[str, Any]]:
-    """Return what `log_events.toml` says of each event: `happened`, `do`, and the `fields` that the tree does not show."""
+    """Return `happened`, `do` and the `fields` that the syntax does not show, of each event."""
     return tomllib.loads(SENTENCES.read_text(encoding="utf-8"))
 
 
@@ -208,7 +210,9 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
     for target in targets if value is not None else ():
         if isinstance(target, ast.Tuple):
-            yield from zip(target.elts, value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts), strict=True)
+            yield from zip(
+                target.elts, value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts), strict=True
+            )
         else:
             yield target, value
 

@@ -131,8 +131,8 @@ class Attempt(ABC, Generic[J]):
 
     def log(self, event: str, result: Result) -> None:
         """Log an answer."""
-        facts = {**self.order.order_facts, **self.log_facts}
-        log.info(event, **facts, attempt=self.row.attempts, outcome=describe(result))
+        facts = {**self.order.order_facts, **self.log_facts, "attempt": self.row.attempts}
+        log.info(event, **facts, outcome=describe(result))
 
     async def _wait_for_acquirer(self, change: Change, order: Order) -> None:
         await self.alert_once(change, order, self.no_acquirer)

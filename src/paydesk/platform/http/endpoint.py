@@ -90,7 +90,6 @@ class Endpoint:
         self._recorder = shared.objects[RequestRecorder] if request_recorder.is_recorded(operation) else None
         self._served = request_metrics.of(operation)
         self._repeated = shared.objects.get(RepeatedRefusals)
-        # Polls and health checks; other requests are always logged.
         self._may_be_quiet = not shared.settings.log_polls and (operation.is_health_check or WAIT in operation.query)
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
@@ -115,20 +114,12 @@ class Endpoint:
             if not isinstance(error, Refusal):
                 request.forget_alert()
         except Exception:
-            log.exception(
-                "unhandled_exception", request_id=identity, operation=self.operation.name, **request.identity()
-            )
+            log.exception("unhandled_exception", **self._log_facts(request, identity))
             reply = self._refused(errors.INTERNAL_ERROR.with_reason("unhandled exception"), request, identity)
             request.forget_alert()
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
             # The answer is sent unchanged; the tests fail on this event.
-            log.error(
-                "undeclared_error",
-                request_id=identity,
-                operation=self.operation.name,
-                error=reply.refusal.kind.code,
-                **request.identity(),
-            )
+            log.error("undeclared_error", error=reply.refusal.kind.code, **self._log_facts(request, identity))
         if reply.refusal is not None and reply.refusal.kind is self.policy.refused_secret:
             # Finding an existing client takes microseconds longer.
             every = REFUSED_SECRETS_EVERY_SECONDS
@@ -169,21 +160,26 @@ class Endpoint:
         if recorder is not None:
             recorder.note(self.operation.name, request, reply, identity, address, started)
 
+    def _log_facts(self, request: Request, identity: str) -> dict[str, Any]:
+        return {"request_id": identity, "operation": self.operation.name, **request.identity()}
+
     def _is_quiet(self, request: Request, reply: Reply, started: float) -> bool:
         """Return whether a poll found nothing or a health check passed, and took no longer than it should."""
-        found_nothing = self.operation.is_health_check or reply.status == 204 or reply.body.startswith(NO_EVENTS)
-        if not found_nothing or reply.status >= 400 or request.call is None:
+        if reply.status >= 400 or request.call is None:
             return False
-        wait_seconds = WAIT.number(request.call.query) or 0
-        return runtime.monotonic() - started < wait_seconds + SLOW_SECONDS
+        seconds = runtime.monotonic() - started - SLOW_SECONDS
+        if self.operation.is_health_check:
+            return seconds < 0
+        found_nothing = reply.status == 204 or reply.body.startswith(NO_EVENTS)
+        return found_nothing and seconds < (WAIT.number(request.call.query) or 0)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request, identity: str) -> Reply:
         if isinstance(error, Locked):
             error = self._when_locked.with_reason("lock timeout")
         elif not isinstance(error, Refusal):
             if isinstance(error, KeyMissing) and self.shared.keys.should_log_missing(error.version):
-                facts = {"request_id": identity, **request.identity()}
-                log.error("server_key_missing", key_version=error.version, reason=str(error), **facts)
+                facts = {"key_version": error.version, "reason": str(error), **self._log_facts(request, identity)}
+                log.error("server_key_missing", **facts)
             error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
         elif error.kind in self.policy.replaced:
             error = self.policy.replaced[error.kind].with_reason(error.reason, message=error.message)

@@ -32,10 +32,7 @@ class RepeatedRefusals:
     """
 
     def __init__(self) -> None:
-        self._refusals: Repetitions[Key] = Repetitions(INTERVAL_SECONDS, _log_count)
-
-    def __len__(self) -> int:
-        return len(self._refusals.counted)
+        self.events: Repetitions[Key] = Repetitions(INTERVAL_SECONDS, _log_count)
 
     def counts(self, refusal: Refusal, address: str, ids: Mapping[str, Any]) -> bool:
         """Return whether the refusal is counted instead of logged. `ids` are those of its log line.
@@ -46,10 +43,10 @@ class RepeatedRefusals:
         if refusal.kind.status >= 500 or (known and refusal.kind.status not in STATUSES):
             return False
         caller = known or {**ids, "address": network(address)}
-        key, counted = (refusal.kind.code, tuple(caller.items())), self._refusals.counted
+        key, counted = (refusal.kind.code, tuple(caller.items())), self.events.counted
         if key not in counted and len(counted) >= (CALLERS_MAX if known else UNKNOWN_CALLERS_MAX):
             key = refusal.kind.code, OTHERS
-        return not self._refusals.is_first(key)
+        return not self.events.is_first(key)
 
 
 def _log_count(key: Key, count: int) -> None:
