@@ -24,15 +24,12 @@ class Repetitions(Generic[K]):
         if key in self.counted:
             self.counted[key] += 1
             return False
-        self._start(key)
-        return True
-
-    def _start(self, key: K) -> None:
         self.counted[key] = 0
         asyncio.get_running_loop().call_later(self._seconds, self._end, key)
+        return True
 
     def _end(self, key: K) -> None:
         count = self.counted.pop(key)
         if count:
             self._report(key, count)
-            self._start(key)
+            self.is_first(key)
