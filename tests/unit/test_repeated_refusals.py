@@ -18,8 +18,8 @@ from paydesk.platform.http.refusals.repeated import (
 from tables import each
 from waiting import until
 
-APPLICATION = {"application_id": 11, "seller_id": 22}
-TERMINAL = {"seller_id": 22, "terminal_id": "PAX_A910__1"}
+APPLICATION: dict[str, Any] = {"application_id": 11, "seller_id": 22}
+TERMINAL: dict[str, Any] = {"seller_id": 22, "terminal_id": "PAX_A910__1"}
 
 
 def counts(refusals: RepeatedRefusals, kind: ErrorKind, address: str = "203.0.113.9", **ids: Any) -> bool:
@@ -54,7 +54,7 @@ async def test_refusals_of_a_caller_are_one_line_and_then_their_number_once_a_mi
 async def test_callers_and_errors_are_counted_apart() -> None:
     """An IPv6 subscriber is one caller, whatever its addresses; a client_id is named with its address."""
     refusals = RepeatedRefusals()
-    for kind, address, ids in (
+    callers: tuple[tuple[ErrorKind, str, dict[str, Any]], ...] = (
         (UNAUTHORIZED, "203.0.113.9", {}),
         (UNAUTHORIZED, "203.0.113.10", {}),
         (FORBIDDEN, "203.0.113.9", {}),
@@ -62,7 +62,8 @@ async def test_callers_and_errors_are_counted_apart() -> None:
         (UNAUTHORIZED, "203.0.113.9", TERMINAL),
         (UNAUTHORIZED, "203.0.113.9", {"client_id": 11}),
         (UNAUTHORIZED, "2001:db8::1", {}),
-    ):
+    )
+    for kind, address, ids in callers:
         assert not counts(refusals, kind, address, **ids)
         assert counts(refusals, kind, address, **ids)
     assert counts(refusals, UNAUTHORIZED, "2001:db8::2")

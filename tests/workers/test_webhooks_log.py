@@ -1,4 +1,4 @@
-"""The log lines of deliveries: the same facts as ever in production, and what was sent in development."""
+"""The log lines of deliveries: their facts in production, and what was sent in development."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
 from paydesk.platform.storage.database import Database
 
-SENT = ["delivery", "attempt", "status", "milliseconds"]
-FAILED = ["delivery", "subscription", "address", "attempt", "status", "error", "next_attempt", "milliseconds"]
+SENT = ["delivery", "seller_id", "order", "request_id", "attempt", "status", "milliseconds"]
+FAILED = [*SENT, "subscription", "address", "error", "next_attempt"]
 
 
 async def _lines(

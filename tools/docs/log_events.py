@@ -206,14 +206,14 @@ def _keys_of_local(name: str, within: Function, source: Source) -> Iterator[str]
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield each target of an assignment with its value."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-    for target in targets if value is not None else ():
-        if isinstance(target, ast.Tuple):
-            yield from zip(
-                target.elts, value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts), strict=True
-            )
-        else:
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=True)
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+            yield from ((target, value) for target in targets)
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
             yield target, value
 
 
