@@ -45,7 +45,7 @@ class Observed:
 
 
 class Histogram:
-    """A distribution of observations by the values of labels. Whoever observes often keeps what `of` returns."""
+    """A distribution of observations by the values of labels. A caller that observes often keeps what `of` returns."""
 
     def __init__(self, name: str, text: str, *labels: str, bounds: tuple[float, ...] = SECONDS) -> None:
         self.name, self.text, self.labels, self.bounds = name, text, labels, bounds
