@@ -9,20 +9,20 @@ from tables import each
 
 ROOT = Path(__file__).parents[2]
 LINES_MAX = {
-    "src/paydesk/core": 2_460,
-    "src/paydesk/platform": 12_050,
-    "src/paydesk/engine": 22_200,
+    "src/paydesk/core": 2_500,
+    "src/paydesk/platform": 12_300,
+    "src/paydesk/engine": 22_350,
     "src/paydesk/console": 1_300,
     "src/paydesk/operators": 14_600,
-    "src/paydesk/service": 1_300,
+    "src/paydesk/service": 1_320,
     "src/paydesk/commands": 3_900,
     "src/paydesk_dev": 15_300,
-    "tools": 2_100,
+    "tools": 2_340,
 }
 MODULES_MAX = 18
 FILE_LINES_MAX = 300
 LONG_FILES = {
-    "platform/http/endpoint.py": 335,
+    "platform/http/endpoint.py": 355,
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
     "platform/operation.py": 330,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.core.errors import SERVICE_UNAVAILABLE
 from paydesk.platform.metrics import pages
 from paydesk.platform.metrics.database import DatabaseMetrics
 from paydesk.platform.metrics.text import MEDIA_TYPE
@@ -36,6 +37,7 @@ OPERATIONS = (
         "/database",
         "metrics_database",
         database_metrics,
+        errors=(SERVICE_UNAVAILABLE,),
         description="The same on every node; at most 20 s old. Rows are counted to 10,001, terminals to 50,000.",
     ),
 )
