@@ -5,7 +5,7 @@ from __future__ import annotations
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.platform.operation import Operation
-from service import Service
+from service import Reply, Service
 
 VARIABLE, TOKEN = "METRICS_TOKEN", "0123456789abcdef" * 2
 
@@ -16,3 +16,8 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
 
 TABLE = Table("metrics", _good, elsewhere=("internal_error", "service_unavailable"))
 """The page of the process needs no database."""
+
+
+@TABLE.way("bad_request")
+async def _two_lengths(attempt: Attempt) -> Reply:
+    return await attempt.send_raw("Content-Length: 2", "Content-Length: 3")
