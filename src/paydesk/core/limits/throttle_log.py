@@ -5,10 +5,13 @@ from __future__ import annotations
 import structlog
 
 from paydesk.core.limits.repetitions import Repetitions
+from paydesk.core.metrics import Counter
 
 INTERVAL_SECONDS = 10.0
 
 log = structlog.get_logger("throttle")
+
+THROTTLED = Counter("paydesk_throttled_total", "Requests and connections that a limit refused.", "limit")
 
 
 class ThrottleLog:
@@ -24,6 +27,7 @@ class ThrottleLog:
 
     def note(self, what: str, /, **facts: str) -> None:
         """Count an event of the limit `what`, an identifier; the facts of the first event are logged."""
+        THROTTLED.add(what)
         if self._events.is_first(what):
             log.warning("throttled", what=what, count=1, **facts)
 

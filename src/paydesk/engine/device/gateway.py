@@ -14,6 +14,7 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.clock import rfc3339
+from paydesk.core.metrics import Histogram
 from paydesk.core.signals import Signals, Waiter
 from paydesk.engine.device.presence import Sighting, Sightings
 from paydesk.engine.device.schemas import Message
@@ -27,6 +28,13 @@ from paydesk.engine.terminals.schemas import OperatingMode
 TERMINALS_MAX = 50_000
 SETTLED_SECONDS = 1.0
 """A poll younger than this is not ended by a `moved` signal, which may be of an earlier poll."""
+
+OFFER_DELAY = Histogram(
+    "paydesk_order_offer_delay_seconds",
+    "From an order's creation to its first offer by this node. Where the terminal's poll was open by then, it is the"
+    " service's delay; where the poll came later, the terminal was offline or busy, and the order has waited for it.",
+    "poll",
+)
 
 
 class Poll:
@@ -160,6 +168,10 @@ class Gateway:
             return None, wait_seconds
         if message.type == "order" and (memory.offered is None or memory.offered[0] != message.lease_id):
             memory.offered = message.lease_id, now_ms
+            if state.order is not None and state.order.state == status.CREATED:
+                seconds = max(0.0, (now_ms - state.order.created_ms) / 1000)
+                is_open = memory.poll is not None and self._monotonic() - memory.poll.began >= seconds
+                OFFER_DELAY.of("open" if is_open else "later").add(seconds)
         return message, None
 
     def _wait_seconds(self, memory: Memory, message: Message, resend_seconds: float) -> float:

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.engine.events import cursors, store
+from paydesk.engine.events import cursors, numbering, store
 from paydesk.engine.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.engine.events.readers import Readers, topics
 from paydesk.engine.events.schemas import EVENTS_MAX, EventPage
@@ -67,7 +67,7 @@ async def _page(call: Call, feed: Feed, after: int | None) -> Page:
     query = partial(store.page, feed=feed, after=after or 0, limit=EVENTS_MAX)
     page = await call.database.read(query)
     while page.has_unnumbered and len(page.events) < EVENTS_MAX:
-        await call.database.write(partial(store.number, feed=feed, limit=EVENTS_MAX))
+        await numbering.number(call.database, feed, EVENTS_MAX)
         before, page = page, await call.database.read(query)
         if page.last_number == before.last_number:
             break

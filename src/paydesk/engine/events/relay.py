@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from paydesk.engine.events import store
+from paydesk.engine.events import numbering, store
 from paydesk.platform.worker import WorkerContext
 
 STEP_EVENTS_MAX = 200
@@ -40,7 +40,7 @@ async def sweep(context: WorkerContext, stop: asyncio.Event) -> bool:
                 break
             began = loop.time()
             with context.database.signals.subscribe("stop") as waiter:
-                numbered = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
+                numbered = await numbering.number(context.database, feed, STEP_EVENTS_MAX)
                 await waiter.wait(min((loop.time() - began) * PAUSE_RATIO, PAUSE_SECONDS_MAX))
             more |= numbered == STEP_EVENTS_MAX
             after = feed.seller_id

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from paydesk.platform.metrics.database import Reading, owed
 from paydesk.platform.retention import Rule
-from paydesk.platform.storage.database import Transaction
+from paydesk.platform.storage.database import Row, Transaction
 
 # For the worker: feeds of sellers after $1 with unnumbered events.
 UNNUMBERED = """
@@ -44,9 +44,11 @@ INSERT_COUNTER = """
 INSERT INTO event_counters (seller_id, application_id, live, last_number, first_number) VALUES ($1, $2, $3, 0, 1)
 ON CONFLICT DO NOTHING"""
 
+_LEASE = "FROM leases l WHERE l.seller_id = $1 AND l.lease_id = substr(order_events.order_id, 4)"
+
 # Numbers events of the feed, each order's in order of version. The ranges (instead of equality) make both databases use
-# the index on unnumbered events, in its order, without statistics.
-NUMBER = """
+# the index on unnumbered events, in its order, without statistics. Returns what is counted of each.
+NUMBER = f"""
 UPDATE order_events SET number = fresh.number
   FROM (WITH next_ones AS MATERIALIZED (
                SELECT e.order_id, e.version FROM order_events e
@@ -56,7 +58,10 @@ UPDATE order_events SET number = fresh.number
         SELECT order_id, version, $4 + row_number() OVER (ORDER BY order_id, version) AS number FROM next_ones
        ) AS fresh
  WHERE order_events.seller_id = $1 AND order_events.order_id = fresh.order_id
-   AND order_events.version = fresh.version"""
+   AND order_events.version = fresh.version
+RETURNING move, status,
+          CASE WHEN status NOT IN ('created', 'at_terminal') THEN (SELECT ended_by {_LEASE}) END,
+          CASE WHEN move = 'acknowledge' THEN (SELECT acknowledged_ms - offered_ms {_LEASE}) END"""
 
 ADVANCE_COUNTER = """
 UPDATE event_counters SET last_number = last_number + $4 WHERE seller_id = $1 AND application_id = $2 AND live = $3"""
@@ -106,17 +111,21 @@ async def page(tx: Transaction, feed: Feed, after: int, limit: int) -> Page:
     return Page(last, first, bool(unnumbered), tuple((number, body) for number, body in rows))
 
 
-async def number(tx: Transaction, feed: Feed, limit: int) -> int:
-    """Number up to `limit` events of the feed; return how many."""
+async def number(tx: Transaction, feed: Feed, limit: int) -> list[Row]:
+    """Number up to `limit` events of the feed.
+
+    Return the move and status of each, how the terminal's lease ended and how long it was offered, as far as known.
+    """
     row = await tx.one(LOCK_COUNTER, *feed.key)
     if row is None:
         await tx.run(INSERT_COUNTER, *feed.key)
         row = await tx.one(LOCK_COUNTER, *feed.key)
         assert row is not None, "a counter is never deleted"
-    count = await tx.run(NUMBER, *feed.key, row[0], limit)
+    numbered = await tx.all(NUMBER, *feed.key, row[0], limit)
+    count = len(numbered)
     if count:
         await tx.run(ADVANCE_COUNTER, *feed.key, count)
-    return count
+    return numbered
 
 
 async def unnumbered_feeds(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:

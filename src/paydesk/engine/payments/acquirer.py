@@ -124,6 +124,8 @@ class NotSent:
 
     reason: str
     again: bool = True
+    breaker_open: bool = field(default=False, compare=False)
+    """The adapter sends nothing at all until the connection is proved to work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import structlog
 
+from paydesk.core.metrics import Counter, Histogram
+from paydesk.core.runtime import monotonic
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.routing import NO_ROUTING, Routing
 from paydesk.engine.payments.acquirer import (
@@ -36,6 +38,26 @@ Call = Callable[[], Awaitable[T]]
 
 log = structlog.get_logger("acquirer")
 
+REQUESTS = Counter(
+    "paydesk_acquirer_requests_total",
+    "Requests to acquirers by what came of them. What an open circuit breaker has kept back is breaker_open.",
+    *("acquirer", "operation", "outcome"),
+)
+DURATION = Histogram(
+    "paydesk_acquirer_request_duration_seconds",
+    "From a request to an acquirer to its answer, or to the end of the wait.",
+    *("acquirer", "operation"),
+)
+_NAMES = ("approved", "declined", "unknown", "not_sent", "not_found", "too_late")
+OUTCOMES: Mapping[type, str] = dict(zip(get_args(Result), _NAMES, strict=True))
+
+
+def note_request(acquirer: str, operation: str, outcome: str, began: float) -> None:
+    """Count a request that began at a time of `runtime.monotonic`."""
+    REQUESTS.add(acquirer, operation, outcome)
+    if outcome != "breaker_open":
+        DURATION.of(acquirer, operation).add(monotonic() - began)
+
 
 class CheckedAcquirer:
     """An acquirer as the engine calls it: each call ends within `answer_seconds`, and its answer is compared.
@@ -45,8 +67,8 @@ class CheckedAcquirer:
     authorization is compared by the decisions on the order.
     """
 
-    def __init__(self, acquirer: Acquirer) -> None:
-        self.acquirer = acquirer
+    def __init__(self, acquirer: Acquirer, name: str = "test") -> None:
+        self.acquirer, self.name = acquirer, name
         self.capabilities: Capabilities = acquirer.capabilities
 
     async def authorize(
@@ -56,29 +78,33 @@ class CheckedAcquirer:
         if not self.capabilities.supports(payment.currency):
             return NotSent(f"the acquirer does not accept {payment.currency}", again=False)
         call = partial(self.acquirer.authorize, payment, card, blob=blob)
-        return await self._answer(call, payment, payment.payment_id, seconds_max=seconds_max)
+        return await self._noted("authorize", self._answer(call, payment, payment.payment_id, seconds_max=seconds_max))
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return the outcome of the payment's authorization."""
-        return await self._answer(partial(self.acquirer.inquire, payment), payment, payment.payment_id)
+        return await self._noted(
+            "inquire", self._answer(partial(self.acquirer.inquire, payment), payment, payment.payment_id)
+        )
 
     async def confirm(self, payment: Payment, *, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
         """Make the provisional approval final."""
         key = payment.confirmation_key
         call = partial(self.acquirer.confirm, payment, key=key, reference_id=reference_id, chip_data=chip_data)
-        return await self._answer(call, payment, key, payment.amount_minor)
+        return await self._noted("confirm", self._answer(call, payment, key, payment.amount_minor))
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Refund `amount_minor` of the payment, once per `key`."""
         call = partial(self.acquirer.refund, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
-        return await self._answer(call, payment, key, amount_minor)
+        return await self._noted("refund", self._answer(call, payment, key, amount_minor))
 
     async def reverse(
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
     ) -> ReverseResult:
         """Reverse the approval completely, once per `key`."""
         call = partial(self.acquirer.reverse, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
-        return await self._answer(partial(call, chip_data=chip_data), payment, key, amount_minor)
+        return await self._noted(
+            "reverse", self._answer(partial(call, chip_data=chip_data), payment, key, amount_minor)
+        )
 
     async def echo(self) -> Echo:
         """Send a request that charges nothing, and return the answer."""
@@ -89,6 +115,13 @@ class CheckedAcquirer:
         except Exception as error:
             log.exception("acquirer_adapter_failed")
             return Echo(f"the adapter failed: {type(error).__name__}")
+
+    async def _noted(self, operation: str, answer: Awaitable[T | Unknown]) -> T | Unknown:
+        began = monotonic()
+        result = await answer
+        is_refused = isinstance(result, NotSent) and result.breaker_open
+        note_request(self.name, operation, "breaker_open" if is_refused else OUTCOMES[type(result)], began)
+        return result
 
     async def _answer(
         self, call: Call[T], payment: Payment, key: str, amount_minor: int | None = None, seconds_max: float = inf
@@ -128,7 +161,7 @@ class Acquirers:
     def of(self, order: Order) -> CheckedAcquirer | None:
         """Return the order's acquirer; None where none is configured, or its acquirer no longer is."""
         acquirer = self.live.get(self.name_of(order) or "") if order.live else self.test
-        return None if acquirer is None else CheckedAcquirer(acquirer)
+        return None if acquirer is None else CheckedAcquirer(acquirer, self.name_of(order) or "test")
 
     def name_of(self, order: Order) -> str | None:
         """Return the name of a live order's acquirer; the rules name that of an order that has none of its own."""

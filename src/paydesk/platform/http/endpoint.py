@@ -117,9 +117,8 @@ class Endpoint:
             log.exception("unhandled_exception", **self._log_facts(request, identity))
             reply = self._refused(errors.INTERNAL_ERROR.with_reason("unhandled exception"), request, identity)
             request.forget_alert()
-        if reply.refusal is not None and reply.refusal.kind not in self._declared:
-            # The answer is sent unchanged; the tests fail on this event.
-            log.error("undeclared_error", error=reply.refusal.kind.code, **self._log_facts(request, identity))
+        if reply.refusal is not None:
+            self._note(reply.refusal.kind, request, identity)
         if reply.refusal is not None and reply.refusal.kind is self.policy.refused_secret:
             # Finding an existing client takes microseconds longer.
             every = REFUSED_SECRETS_EVERY_SECONDS
@@ -133,6 +132,14 @@ class Endpoint:
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
             await self._reporter.report(request.call.alert, request.call.now_ms, identity)
+
+    def _note(self, kind: ErrorKind, request: Request, identity: str) -> None:
+        """Count the refusal of a token, and log an error that the operation does not declare."""
+        if self.operation.surface == "token" or kind is errors.INSUFFICIENT_SCOPE:
+            request_metrics.TOKEN_REFUSALS.add(kind.code)
+        if kind not in self._declared:
+            # The answer is sent unchanged; the tests fail on this event.
+            log.error("undeclared_error", error=kind.code, **self._log_facts(request, identity))
 
     def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
         """Count the request, log it unless it is quiet, and keep it to be recorded."""

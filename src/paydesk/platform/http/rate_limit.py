@@ -10,6 +10,7 @@ from paydesk.core.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
 from paydesk.core.limits.rates import Buckets, Monotonic, network
 from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.secrets import digest
+from paydesk.platform.http.request_metrics import TOKEN_REFUSALS
 from paydesk.platform.operation import Caller
 from paydesk.platform.settings import Settings
 
@@ -73,16 +74,14 @@ class BearerRates:
         Guesses of an address are counted together. A token that was valid once is counted by itself, so that its client
         learns that it has expired regardless of other clients at the address.
         """
-        if refusal.kind is not UNAUTHORIZED:
-            return refusal
-        source = network(address)
-        seconds = self._failures.take((source, digest(token) if token and refusal.credential_was_valid else b""))
-        if not seconds:
-            return refusal
-        self._log.note("bearer_failures", address=source)
-        limited = too_many("address fails too often", seconds)
-        limited.facts = refusal.facts
-        return limited
+        source, facts = network(address), refusal.facts
+        key = source, digest(token) if token and refusal.credential_was_valid else b""
+        if refusal.kind is UNAUTHORIZED and (seconds := self._failures.take(key)):
+            self._log.note("bearer_failures", address=source)
+            refusal = too_many("address fails too often", seconds)
+            refusal.facts = facts
+        TOKEN_REFUSALS.add(refusal.kind.code)
+        return refusal
 
 
 def too_many(reason: str, seconds: int) -> Refusal:

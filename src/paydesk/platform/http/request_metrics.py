@@ -11,6 +11,9 @@ REQUESTS = Counter(
 DURATION = Histogram(
     "paydesk_http_request_duration_seconds", "From the head of a request to its response; polls wait.", "operation"
 )
+TOKEN_REFUSALS = Counter(
+    "paydesk_token_refusals_total", "Refusals of the token endpoints and of bearer tokens, by their code.", "reason"
+)
 NAMED = frozenset({"application", "token", "device"})
 """The surfaces whose operations are named; of the others the surface is."""
 

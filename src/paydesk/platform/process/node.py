@@ -23,6 +23,7 @@ from paydesk.platform.http.server import server
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import DIRECT_NEEDED, notifications_published, open_database, pooler_of
 from paydesk.platform.storage.database import Database, UnsafeDatabase
+from paydesk.platform.storage.metrics import CONNECTIONS
 
 YOUNG_OBJECTS_MAX = 10_000
 """Garbage collection threshold; the running requests alone exceed Python's default of 700 objects."""
@@ -50,7 +51,7 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
 
     Raises `UnsafeDatabase` as `open_database` does, and for a pooler in transaction mode without a URL past it.
     """
-    database = await open_database(
+    database: Any = await open_database(
         settings.database_url,
         signals=Signals(),
         connections_max=settings.database_connections_max,
@@ -59,8 +60,9 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
     try:
         if pooler_of(database) == "transaction" and settings.database_listen_url is None:
             raise UnsafeDatabase(DIRECT_NEEDED)
-        async with notifications_published(settings.direct_database_url, database):
-            yield database
+        with CONNECTIONS.including(database.connections_by_state):
+            async with notifications_published(settings.direct_database_url, database):
+                yield database
     finally:
         await database.close()
 

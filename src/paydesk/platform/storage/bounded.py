@@ -12,6 +12,7 @@ from types import TracebackType
 from paydesk.core import runtime
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Database, T, Unavailable, Work
+from paydesk.platform.storage.metrics import ERRORS
 
 STALL_SECONDS = 1.0
 PROBES_MAX = 16
@@ -37,11 +38,13 @@ class Limiter:
 
     def __enter__(self) -> None:
         if self._in_progress >= self._units_max:
+            ERRORS.add("busy")
             raise Busy(f"{self._in_progress} units of work are in progress")
         if self._in_progress < PROBES_MAX:
             if not self._failing:
                 self._completed_at = self._monotonic()
         elif self._monotonic() - self._completed_at > STALL_SECONDS:
+            ERRORS.add("busy")
             raise Busy(
                 f"the database completed no unit of work for {STALL_SECONDS} s, and {self._in_progress} are in progress"
             )

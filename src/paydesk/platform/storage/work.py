@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Database, Overtaken, Transaction, Unavailable, Work, WorkError
+from paydesk.platform.storage.metrics import note_failure
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ class Unit:
         if self.error is None:
             self.answer.set_result(self.result)
         else:
+            note_failure(self.error)
             self.answer.set_exception(self.error)
 
 

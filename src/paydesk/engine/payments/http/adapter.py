@@ -136,7 +136,7 @@ class HttpAcquirer(Acquirer):
         if len(body) > BODY_BYTES_MAX:
             return NotSent(f"the request has more than {BODY_BYTES_MAX} bytes", again=False)
         if (refusal := await self._breaker.refusal()) is not None:
-            return NotSent(refusal, again=False)
+            return NotSent(refusal, again=False, breaker_open=True)
         answer = await self._exchange.send("POST", f"/{operation.name}", body, key=key, seconds_max=self._seconds_max)
         fault = answer.fault
         if isinstance(answer, Unanswered):

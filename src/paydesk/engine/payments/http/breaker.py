@@ -8,7 +8,9 @@ from contextlib import suppress
 
 import structlog
 
+from paydesk.core.runtime import monotonic
 from paydesk.engine.payments.acquirer import Echo
+from paydesk.engine.payments.acquirers import note_request
 from paydesk.engine.payments.adapters.context import AdapterContext, BreakerState
 
 FAILURES_MAX = 5
@@ -98,11 +100,13 @@ class Breaker:
 
     async def _tried(self) -> Echo:
         """Send an echo and return its answer, which closes the breaker. A defect of the adapter counts as a fault."""
+        began = monotonic()
         try:
             echo = await self._send()
         except Exception as error:
             log.exception("acquirer_echo_failed", acquirer=self._name)
             echo = Echo(f"the echo failed: {type(error).__name__}")
+        note_request(self._name, "echo", "unanswered" if echo.fault else "answered", began)
         if self.state != "closed":
             self.state, self.reason = ("closed", None) if echo.fault is None else ("open", echo.fault)
             self._failures, self._closed_ns, self.next_echo_ms = 0, self._context.now_ns(), None

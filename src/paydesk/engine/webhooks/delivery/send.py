@@ -14,6 +14,7 @@ import msgspec
 
 from paydesk import __version__
 from paydesk.core import runtime
+from paydesk.core.metrics import Counter, Histogram
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks import urls
 from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
@@ -22,6 +23,13 @@ from paydesk.engine.webhooks.signatures import signature
 
 if TYPE_CHECKING:
     from yarl import URL
+
+ATTEMPTS = Counter(
+    "paydesk_webhook_attempts_total", "Attempts to deliver a notification, by what came of them.", "topic", "outcome"
+)
+DURATION = Histogram(
+    "paydesk_webhook_attempt_duration_seconds", "From the begin of an attempt to the end of its answer, or its failure."
+).of()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +79,10 @@ async def send(sender: Sender, message: Message, secrets: Sequence[Secret], seco
     began = runtime.monotonic()
     signed = request(message, secrets, seconds)
     outcome = await sender.send(signed.url, signed.headers, message.body.encode())
-    return Sent(signed, outcome, round((runtime.monotonic() - began) * 1000))
+    seconds_taken = runtime.monotonic() - began
+    ATTEMPTS.add(message.topic, outcome.kind)
+    DURATION.add(seconds_taken)
+    return Sent(signed, outcome, round(seconds_taken * 1000))
 
 
 def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Request:

@@ -36,11 +36,19 @@ class Outcome:
     error: str | None = None
     retry_after: str | None = None
     refused: AddressRefused | None = None
+    failure: str = "unreachable"
+    """Why there is no status: `unreachable`, `timeout`, or `blocked`, because nothing is sent to that address."""
 
     @property
     def delivered(self) -> bool:
         """Whether the answer was a 2xx. A redirect is a failure."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
+
+    @property
+    def kind(self) -> str:
+        """The outcome in one word, of which there are few."""
+        classes = {2: "delivered", 4: "refused_4xx", 5: "failed_5xx"}
+        return self.failure if self.status is None else classes.get(self.status // 100, "other_status")
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ class Sender:
         try:
             faults = urls.connection_faults(url, ports=self._ports, loopback_allowed=self._resolver.loopback_allowed)
             if faults:
-                return Outcome(None, error=f"the URL {faults[0]}; nothing was sent")
+                return Outcome(None, error=f"the URL {faults[0]}; nothing was sent", failure="blocked")
             async with asyncio.timeout(self._timeout_seconds):
                 while True:
                     connection = _Connection()
@@ -122,7 +130,7 @@ class Sender:
                         if not connection.reused:
                             raise
         except TimeoutError:
-            return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
+            return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s", failure="timeout")
         except (ClientError, OSError, ValueError) as error:
             cause = getattr(error, "os_error", error)
             refused = cause if isinstance(cause, AddressRefused) else None
@@ -131,7 +139,8 @@ class Sender:
             text = own or str(getattr(error, "message", "") or error) or type(error).__name__
             # Any other error may repeat what the receiver sent.
             reason = str((redacted if own else redacted_answer)(" ".join(text.replace("\0", "").split())))
-            return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
+            failure = "unreachable" if refused is None else "blocked"
+            return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused, failure=failure)
 
     async def _post(self, url: URL, headers: Mapping[str, str], body: bytes, connection: _Connection) -> Outcome:
         async with self._session.post(

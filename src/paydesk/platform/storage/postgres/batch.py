@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from paydesk.core.metrics import Observed
+from paydesk.core.runtime import monotonic
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Overtaken, Work, WorkError
 from paydesk.platform.storage.deferred import Deferred
@@ -30,17 +32,19 @@ SCANNED_MAX = 1024
 class BatchUnit(Unit):
     """A unit of work in a batch, suspended at its next statement."""
 
-    __slots__ = ("conflict_keys", "statement", "steps", "tx")
+    __slots__ = ("asked", "conflict_keys", "statement", "steps", "tx")
 
     def __init__(self, work: Work[Any], conflict_keys: Collection[ConflictKey], answer: asyncio.Future[Any]) -> None:
         super().__init__(work, answer)
-        self.conflict_keys = frozenset(conflict_keys)
+        self.asked, self.conflict_keys = monotonic(), frozenset(conflict_keys)
         self.tx: PostgresTransaction
         self.steps: Generator[Any, Any, Any] | None = None
         self.statement: Any = None
 
-    def start(self, tx: PostgresTransaction) -> None:
-        """Run to the first statement, or to the end."""
+    def start(self, tx: PostgresTransaction, waits: Observed) -> None:
+        """Run to the first statement, or to the end. The first start adds how long it has waited."""
+        if self.steps is None:
+            waits.add(monotonic() - self.asked)
         self.tx, self.result, self.error = tx, None, None
         self.steps = self.context.run(lambda: self.work(tx).__await__())
         self.resume(None)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 from asyncpg.protocol import protocol
 
+from paydesk.core.metrics import Labels
 from paydesk.core.runtime import monotonic
 from paydesk.platform.storage.database import Pooling, ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.platform.storage.postgres.hosts import Expired, Hosts, Lost, Unanswered
@@ -215,10 +216,14 @@ class Connections:
         self.types: dict[str, tuple[str, ...] | None] = {}
         self._free: list[Connection] = []
         # Not a semaphore of asyncio's, which costs more than the rest of `acquire` and `release`.
-        self._permits = connections_max
+        self._connections_max = self._permits = connections_max
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._left: set[tuple[Any, ...]] = set()
         self.silence = Silence(self._is_answered, timeout_seconds)
+
+    def by_state(self) -> dict[Labels, float]:
+        """Return how many connections units of work use, also if one is being opened."""
+        return {("in_use",): self._connections_max - self._permits, ("idle",): len(self._free)}
 
     async def acquire(self) -> Connection:
         """Return a free connection or a new one. Raises `Unavailable` if none is free in time."""

@@ -15,7 +15,10 @@ from typing import Any, TypeVar
 import asyncpg
 
 from paydesk.core.crash_points import reached
+from paydesk.core.metrics import Observed
+from paydesk.core.runtime import monotonic
 from paydesk.core.signals import Signals
+from paydesk.platform.storage import metrics
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import (
     DiskFull,
@@ -100,7 +103,7 @@ class PostgresDatabase:
             timeout_seconds=timeout_seconds,
             lock_timeout_seconds=lock_timeout_seconds,
         )
-        self.silence = self._connections.silence
+        self.silence, self.connections_by_state = self._connections.silence, self._connections.by_state
         self._alone: set[asyncio.Task[Any]] = set()
         self._batched = write_units_max > 1
         self._writes = Batches(self._write_batch, flushes_max=WRITES_MAX, units_max=write_units_max)
@@ -174,7 +177,7 @@ class PostgresDatabase:
             return
         try:
             for unit in batch:
-                unit.start(PostgresTransaction())
+                unit.start(PostgresTransaction(), metrics.WRITE_WAIT)
             try:
                 await run_in_lockstep(batch, connection, until_writes=True)
             except (Lost, Expired, asyncpg.PostgresError):
@@ -202,6 +205,7 @@ class PostgresDatabase:
                 if form is None:
                     return False
                 (counts,) = await _committed(connection, connection.fetch(*form))
+                metrics.BATCH_SIZE.add(len(units))
                 for unit in units:
                     notifying = [one.notify for one in unit.tx.deferred if one.notify]
                     unit.tx.topics += [topic for topic, count in zip(notifying, counts[2:], strict=False) if count]
@@ -230,6 +234,7 @@ class PostgresDatabase:
                 self._requeue(units)
                 return
             await _commit(connection)
+            metrics.BATCH_SIZE.add(len(units))
         except Unavailable as error:
             settle_all(units, error)
         except (Lost, Expired, asyncpg.PostgresError):
@@ -264,7 +269,7 @@ class PostgresDatabase:
             return
         try:
             for unit in batch:
-                unit.start(PostgresTransaction(only_read=True))
+                unit.start(PostgresTransaction(only_read=True), metrics.READ_WAIT)
             await run_in_lockstep(batch, connection)
         except (Lost, Expired, asyncpg.PostgresError):
             await self._run_alone_if_answered(self._read, [unit for unit in batch if not unit.tx.ended])
@@ -304,6 +309,9 @@ class PostgresDatabase:
             # Awaited within another unit of work, which is a defect: this unit must not start.
             unit.cancel()
             raise
+        except Exception as error:
+            metrics.note_failure(error)
+            raise
         return result
 
     async def _until_done(self, attempt: Any, work: Work[T]) -> T:
@@ -325,15 +333,19 @@ class PostgresDatabase:
             await asyncio.sleep(BACKOFF_SECONDS * 2**attempts * random.random())  # noqa: S311 - jitter, not a secret
         raise Unavailable(f"PostgreSQL failed {ATTEMPTS_MAX} times: {failure}") from failure
 
-    async def _acquire(self) -> Connection:
+    async def _acquire(self, waits: Observed | None = None) -> Connection:
+        asked = monotonic()
         try:
-            return await self._connections.acquire()
+            connection = await self._connections.acquire()
         except UnsafeDatabase as error:
             # The server was safe at the start, as `check` made sure.
             raise Unavailable(str(error)) from error
+        if waits is not None:
+            waits.add(monotonic() - asked)
+        return connection
 
     async def _write(self, work: Work[T]) -> T:
-        connection = await self._acquire()
+        connection = await self._acquire(metrics.WRITE_WAIT)
         try:
             tx = PostgresTransaction()
             await connection.execute("BEGIN")
@@ -344,6 +356,7 @@ class PostgresDatabase:
                 await _roll_back(connection)
                 raise
             await _commit(connection)
+            metrics.BATCH_SIZE.add(1)
         finally:
             self._connections.release(connection)
         self._notify(tx.topics)
@@ -355,14 +368,14 @@ class PostgresDatabase:
             asyncio.get_running_loop().call_soon(self.signals.notify, topics)
 
     async def _read(self, work: Work[T], *, only_read: bool = True) -> T:
-        connection = await self._acquire()
+        connection = await self._acquire(metrics.READ_WAIT)
         try:
             return await drive(work, PostgresTransaction(only_read=only_read), connection)
         finally:
             self._connections.release(connection)
 
     async def _read_heavy(self, work: Work[T]) -> T:
-        connection = await self._acquire()
+        connection = await self._acquire(metrics.HEAVY_WAIT)
         try:
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -21,7 +22,10 @@ import apsw
 import structlog
 
 from paydesk.core.crash_points import reached
+from paydesk.core.metrics import Labels
+from paydesk.core.runtime import monotonic
 from paydesk.core.signals import Signals
+from paydesk.platform.storage import metrics
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Locked, Unavailable, Work, WorkError
 from paydesk.platform.storage.sqlite.file import (
@@ -105,6 +109,7 @@ class SqliteDatabase:
         self._commit_thread = Thread(target=self._commit_all, name="sqlite-commit", daemon=True)
         self._commit_thread.start()
         self._heavy_thread = ThreadPoolExecutor(1, "sqlite-heavy")
+        self._reads_heavily = False
         self._waiting: deque[_Write] = deque()
         self._flushing = False
         self._idle = asyncio.Event()
@@ -159,7 +164,7 @@ class SqliteDatabase:
         except apsw.Error as error:
             self._fail(self._next_units(), error)
             return
-        units = self._next_units()
+        units, began = self._next_units(), self._loop.time()
         try:
             self._run_all(units)
         except apsw.BusyError:
@@ -169,6 +174,8 @@ class SqliteDatabase:
         except apsw.Error as error:
             self._fail(units, error)
             return
+        for unit in units:
+            metrics.WRITE_WAIT.add(began - unit.since)
         self._commits.put(units)
 
     def _next_units(self) -> list[_Write]:
@@ -263,6 +270,7 @@ class SqliteDatabase:
 
     def _answer(self, units: list[_Write]) -> None:
         self._writes_failed = False
+        metrics.BATCH_SIZE.add(len(units))
         for unit in units:
             unit.settle()
         topics = dict.fromkeys(topic for unit in units for topic in unit.topics)
@@ -326,12 +334,19 @@ class SqliteDatabase:
         while True:
             try:
                 if heavy:
-                    return await self._loop.run_in_executor(self._heavy_thread, copy_context().run, self._heavy, work)
-                return self._read_at_once(work)
+                    heavy_work = partial(copy_context().run, self._heavy, work, monotonic())
+                    return await self._loop.run_in_executor(self._heavy_thread, heavy_work)
+                result = self._read_at_once(work)
+                metrics.READ_WAIT.buckets[0] += 1  # It has not waited: to say so costs less than `add`.
+                return result  # noqa: TRY300 - only a read can be busy
             except apsw.BusyError:
                 if self._loop.time() > deadline:
+                    metrics.ERRORS.add("locked")
                     raise Locked(f"Another process kept {self._file} locked.") from None
                 await asyncio.sleep(BUSY_RETRY_SECONDS)
+            except Unavailable as error:
+                metrics.note_failure(error)
+                raise
 
     def _read_at_once(self, work: Work[T]) -> T:
         """Run `work` on a snapshot that all reads of one turn of the loop share: its locks cost as much as a read.
@@ -347,14 +362,21 @@ class SqliteDatabase:
         if self._reader.in_transaction:
             self._reader_cursor.execute("ROLLBACK")
 
-    def _heavy(self, work: Work[T]) -> T:
-        cursor = self._heavy_reader.cursor()
+    def _heavy(self, work: Work[T], asked: float) -> T:
+        metrics.HEAVY_WAIT.add(monotonic() - asked)
+        self._reads_heavily, cursor = True, self._heavy_reader.cursor()
         cursor.execute("BEGIN")
         try:
             return read(work, self._heavy_reader, cursor)
         finally:
+            self._reads_heavily = False
             if self._heavy_reader.in_transaction:
                 cursor.execute("ROLLBACK")
+
+    def connections_by_state(self) -> dict[Labels, float]:
+        """Return how many connections units of work use. A read on the event loop is over when this is asked."""
+        in_use = self._flushing + self._reads_heavily
+        return {("in_use",): in_use, ("idle",): len(self._open) - in_use}
 
     # Closing -------------------------------------------------------------------------------------------------------
 
