@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.core.metrics import Counter, Histogram, Labels
+from bisect import bisect_left
+
+from paydesk.core.metrics import SECONDS, Counter, Histogram, Labels
 from paydesk.platform.operation import Operation
 
 REQUESTS = Counter(
@@ -14,25 +16,29 @@ DURATION = Histogram(
 TOKEN_REFUSALS = Counter(
     "paydesk_token_refusals_total", "Refusals of the token endpoints and of bearer tokens, by their code.", "reason"
 )
+_requests = REQUESTS.values
 NAMED = frozenset({"application", "token", "device"})
 """The surfaces whose operations are named; of the others the surface is."""
 
 
 class Served:
-    """The requests of one operation."""
+    """The requests of one operation. Every request adds, so this is `Counter.add` and `Observed.add` in one call."""
 
-    __slots__ = ("_duration", "_labels", "_name")
+    __slots__ = ("_buckets", "_duration", "_labels", "_name")
 
     def __init__(self, name: str) -> None:
         self._name, self._duration, self._labels = name, DURATION.of(name), dict[int, Labels]()
+        self._buckets = self._duration.buckets
 
     def add(self, status: int, seconds: float) -> None:
         """Count a request."""
-        labels = self._labels.get(status)
-        if labels is None:
-            labels = self._labels[status] = (self._name, str(status))
-        REQUESTS.values[labels] = REQUESTS.values.get(labels, 0) + 1
-        self._duration.add(seconds)
+        labels = self._labels
+        if status not in labels:
+            labels[status] = (self._name, str(status))
+            _requests.setdefault(labels[status], 0)
+        _requests[labels[status]] += 1
+        self._buckets[bisect_left(SECONDS, seconds)] += 1
+        self._duration.total += seconds
 
 
 def of(operation: Operation) -> Served:
