@@ -24,29 +24,6 @@ ALERTS = FILES / "alerts.yml"
 PROGRAMS = ROOT / ".venv" / "observability" / "usr" / "bin"
 """Where `scripts/programs` unpacks Debian's packages, without installing them: that would start them."""
 
-COMING = frozenset(
-    {
-        "paydesk_acquirer_request_duration_seconds_bucket",
-        "paydesk_acquirer_requests_total",
-        "paydesk_clock_difference_seconds",
-        "paydesk_database_errors_total",
-        "paydesk_database_size_bytes",
-        "paydesk_database_wait_seconds_bucket",
-        "paydesk_jobs_oldest_age_seconds",
-        "paydesk_jobs_open",
-        "paydesk_order_ack_delay_seconds_bucket",
-        "paydesk_order_offer_delay_seconds_bucket",
-        "paydesk_orders_ended_total",
-        "paydesk_orders_open",
-        "paydesk_slots_held",
-        "paydesk_subscriptions_failing",
-        "paydesk_terminals",
-        "paydesk_token_refusals_total",
-        "paydesk_webhook_attempts_total",
-        "paydesk_worker_oldest_age_seconds",
-    }
-)
-"""Metrics that are not declared yet."""
 OF_PROMETHEUS: Mapping[str, tuple[str, ...]] = {"up": ()}
 ADDED = {"service", "instance", "job", "process"}
 """The labels that the scrape adds, or the node if it has several processes."""

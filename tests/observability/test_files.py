@@ -16,7 +16,6 @@ from every_operation import API
 from observability.files import (
     ADDED,
     ALERTS,
-    COMING,
     FILES,
     OF_PROMETHEUS,
     ROOT,
@@ -48,17 +47,11 @@ def test_queries_ask_for_what_is_declared(query: tuple[str, str]) -> None:
     known = {**declared(), **OF_PROMETHEUS}
     named = metrics_in(query[1])
     assert named
-    assert named.keys() - known.keys() - COMING == set()
+    assert named.keys() - known.keys() == set()
     labels = {label for name in named for label in known.get(name, ())} | ADDED
-    if not named.keys() & COMING:
-        assert grouped_by(query[1]) - labels == set()
-    for name in named.keys() - COMING:
+    assert grouped_by(query[1]) - labels == set()
+    for name in named:
         assert named[name] - {*known[name]} - ADDED == set()
-
-
-def test_what_comes_is_not_there() -> None:
-    """A metric that is declared leaves the list."""
-    assert {*declared()} & COMING == set()
 
 
 @each("rule", rules(), ids=lambda rule: rule["alert"])

@@ -19,7 +19,7 @@ import pytest
 import bare_order
 from command_line import command
 from free_port import free_port
-from observability.files import ALERTS, COMING, FILES, program, queries
+from observability.files import ALERTS, FILES, program, queries
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database
 from plain_rows import SELLER, STORE, TERMINAL, run
@@ -140,11 +140,11 @@ def _prometheus(serve: ServeProcess) -> Prometheus:
 @pytest.mark.long(reason="Prometheus reads a page once a second")
 def test_a_node_that_is_away_is_reported_until_it_is_back(serve: ServeProcess) -> None:
     """By `Down` alone; meanwhile and afterwards every query of the panels is answered."""
-    watching, away = _prometheus(serve), {"Down"} if COMING else set()
+    watching = _prometheus(serve)
     with watching.running():
         wait_until(lambda: watching.value('up{job="paydesk"}') == 1)
         wait_until(lambda: (watching.value("sum(paydesk_http_requests_total)") or 0) > 3)
-        watching.fires(*away)
+        watching.fires()
         for name, query in queries():
             assert watching.ask("query", query=query)["resultType"] == "vector", name
         assert serve.process is not None
@@ -152,10 +152,9 @@ def test_a_node_that_is_away_is_reported_until_it_is_back(serve: ServeProcess) -
         watching.fires("Down")
         serve.start()
         wait_until(lambda: watching.value('up{job="paydesk"}') == 1)
-        watching.fires(*away)
+        watching.fires()
 
 
-@pytest.mark.skipif(bool(COMING), reason="what the alerts are about is not declared yet")
 @pytest.mark.long(reason="a node reads its database once in 15 s")
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # a SQLite file is written by one process
 async def test_alerts_fire_and_end(serve: ServeProcess, database_url: str) -> None:
