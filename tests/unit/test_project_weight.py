@@ -22,15 +22,15 @@ LINES_MAX = {
 MODULES_MAX = 18
 FILE_LINES_MAX = 300
 LONG_FILES = {
-    "platform/http/endpoint.py": 355,
+    "platform/http/endpoint.py": 365,
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
     "platform/operation.py": 330,
     "platform/settings.py": 370,
     "platform/storage/postgres/connections.py": 405,
-    "platform/storage/postgres/database.py": 415,
+    "platform/storage/postgres/database.py": 430,
     "platform/storage/postgres/sets.py": 350,
-    "platform/storage/sqlite/database.py": 380,
+    "platform/storage/sqlite/database.py": 400,
 }
 """Below `src/paydesk`; each could be two files."""
 
