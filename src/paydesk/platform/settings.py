@@ -254,6 +254,12 @@ class Settings(BaseModel):
     metrics_token: str | None = Field(None, pattern=r"^(file|env):.+$")
     """Where the token is with which Prometheus reads `/metrics`: `file:PATH`, mode 0600, or `env:NAME`, with 32
     characters or more. Without it `/metrics` is refused, except in dev."""
+    trace_endpoint: str | None = Field(
+        None, pattern=r"^https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\s]+)(:[0-9]{1,5})?(/[^?#\s]*)?$"
+    )
+    """URL that gets spans by OTLP over HTTP, such as `http://localhost:4318/v1/traces`: see `docs/traces.md`."""
+    trace_ratio: float = Field(0, ge=0, le=1)
+    """Share of the requests without a `traceparent` whose spans are recorded; those with one say it themselves."""
     connections_max: Positive = 5000
     """Open connections; a further one evicts the longest idle one or gets 503."""
     connections_per_address_max: Limit = 0

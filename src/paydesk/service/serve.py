@@ -13,7 +13,7 @@ from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.engine.payments import jobs
 from paydesk.engine.payments.acquirers import Acquirers
-from paydesk.platform import logs
+from paydesk.platform import logs, traces
 from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.health.readiness import Readiness
 from paydesk.platform.http.request import is_loopback
@@ -53,7 +53,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
     server_keys = keys.read(Path(settings.keys_file))
     keys.check(Path(settings.keys_file), server_keys)
     check_files(settings)
-    async with node.database_of(settings) as database:
+    async with traces.recorded(settings), node.database_of(settings) as database:
         await check_database(database, SystemClock().now_ms())
         await jobs.release_all(database)
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()

@@ -21,7 +21,7 @@ from paydesk.engine.payments import jobs
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.store import Terminal
-from paydesk.platform import logs
+from paydesk.platform import logs, traces
 from paydesk.platform.http.server import server
 from paydesk.platform.operator_events import Reporter
 from paydesk.platform.process import node
@@ -126,7 +126,7 @@ async def serve(
             await fresh.remove(settings, options.data)
         server_keys = _keys(Path(settings.keys_file))
         password = asyncio.create_task(_prepare_password(options.credentials))
-        async with node.database_of(settings) as database:
+        async with traces.recorded(settings), node.database_of(settings) as database:
             await prepare(database, MovableClock().now_ms())
             await jobs.release_all(database)
             clock = await restore_clock(database)

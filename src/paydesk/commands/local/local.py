@@ -109,6 +109,7 @@ def run(
     from paydesk.core.errors import Refusal
     from paydesk.core.keys import KeysError
     from paydesk.platform.process.node import StartRefused
+    from paydesk.platform.settings import SettingsError
     from paydesk.platform.storage.database import DatabaseInUse, Locked, Unavailable, UnsafeDatabase
 
     try:
@@ -116,7 +117,7 @@ def run(
             return runner.run(work)
     except DatabaseInUse as error:
         raise Failure(str(error), *while_in_use) from None
-    except (KeysError, Locked, StartRefused, Unavailable, UnsafeDatabase) as error:
+    except (KeysError, Locked, SettingsError, StartRefused, Unavailable, UnsafeDatabase) as error:
         raise Failure(str(error)) from None
     except Refusal as refusal:
         # As a running service answers it.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import structlog
 
 from paydesk.core.metrics import Counter, Histogram
 from paydesk.core.runtime import monotonic
+from paydesk.core.trace import CURRENT, Attributes
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.routing import NO_ROUTING, Routing
 from paydesk.engine.payments.acquirer import (
@@ -31,10 +32,11 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.capabilities import Capabilities
+from paydesk.platform import traces
 from paydesk.platform.storage.database import Locked, Unavailable
 
 T = TypeVar("T", bound=Result)
-Call = Callable[[], Awaitable[T]]
+Call = partial[Coroutine[Any, Any, T]]
 
 log = structlog.get_logger("acquirer")
 
@@ -128,8 +130,12 @@ class CheckedAcquirer:
     ) -> T | Unknown:
         """Return the answer, compared with its request; `Unknown` when there is none in time, or the adapter fails."""
         limit = min(self.capabilities.answer_seconds, seconds_max)
+        facts: Attributes = {traces.SELLER: payment.merchant_id, traces.ORDER: payment.order_id}
         try:
-            answer = await asyncio.wait_for(call(), limit)
+            with traces.call(f"acquirer {call.func.__name__}", CURRENT.get(), facts):
+                answer = await asyncio.wait_for(call(), limit)
+                outcome = traces.ERROR if isinstance(answer, Unknown | NotSent) else "paydesk.outcome"
+                facts[outcome] = type(answer).__name__
         except TimeoutError:
             return Unknown(f"no answer within {max(limit, 1):.0f} s")
         except (Unavailable, Locked):

@@ -6,21 +6,29 @@ import msgspec
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
+from paydesk.core.trace import CURRENT
 from paydesk.engine.webhooks.schedule import PARKED_MS, PENDING
 from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TYPES, Notification
 from paydesk.platform.storage.database import Transaction
 
-# `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
-ANNOUNCE = f"""
+
+def _announce(column: str = "", value: str = "") -> str:
+    # `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
+    return f"""
 INSERT INTO deliveries (seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms,
-                        claimed_until_ms, created_ms)
+                        claimed_until_ms, created_ms{column})
 SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscription_id, CAST($3 AS text),
        CAST($4 AS bigint), '{PENDING.name}', 0,
-       CASE WHEN paused_ms IS NULL THEN CAST($5 AS bigint) ELSE {PARKED_MS} END, 0, CAST($5 AS bigint)
+       CASE WHEN paused_ms IS NULL THEN CAST($5 AS bigint) ELSE {PARKED_MS} END, 0, CAST($5 AS bigint){value}
   FROM subscriptions
  WHERE topic = 'orders' AND application_id = $6 AND live = $7 AND deleted_ms IS NULL
    AND (actions = '[]' OR actions LIKE '%"' || CAST($8 AS text) || '"%')
 """
+
+
+ANNOUNCE = _announce()
+ANNOUNCE_TRACED = _announce(", trace", ", CAST($9 AS text)")
+"""The same for an event of a request with a trace; the other one costs those without a trace nothing."""
 
 # Returns no row if a concurrent transaction took the version; the caller repeats it.
 ADD_APPLICATION_EVENT = """
@@ -72,8 +80,9 @@ VALUES ({", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))})"""
 def announce(tx: Transaction, event: OrderEvent) -> None:
     """Insert an order's event and its deliveries."""
     tx.defer(ADD_ORDER_EVENT, *msgspec.structs.astuple(event))
+    trace = CURRENT.get()
     tx.defer(
-        ANNOUNCE,
+        ANNOUNCE if trace is None else ANNOUNCE_TRACED,
         event.seller_id,
         event.event_id,
         event.order_id,
@@ -82,6 +91,7 @@ def announce(tx: Transaction, event: OrderEvent) -> None:
         event.application_id,
         event.live,
         event.action,
+        *(() if trace is None else (" ".join(trace.headers.values()),)),
         notify="deliveries",
     )
 

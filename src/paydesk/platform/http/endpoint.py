@@ -13,12 +13,13 @@ from typing import Any
 
 import structlog
 
-from paydesk.core import errors, ids, runtime
+from paydesk.core import errors, ids, runtime, trace
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.keys import KeyMissing
 from paydesk.core.text.redaction import redacted_name
-from paydesk.platform import idempotency, operator_events, roles
+from paydesk.core.trace import Trace
+from paydesk.platform import idempotency, operator_events, roles, traces
 from paydesk.platform.http import request_log, request_metrics
 from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.large_bodies import LargeBodies
@@ -94,6 +95,7 @@ class Endpoint:
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
         self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
+        self._begins_traces = traces.PROCESS.ratio > 0 and not operation.is_health_check
 
     @cached_property
     def _declared(self) -> frozenset[ErrorKind]:
@@ -105,6 +107,9 @@ class Endpoint:
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
         address = request.client_address(self.shared.settings.trusted_proxies)
+        span = None
+        if "traceparent" in request.headers or self._begins_traces:
+            span = traces.begin(trace.read(*(",".join(request.all(name)) for name in ("traceparent", "tracestate"))))
         try:
             reply = await self._reply(request, receive, identity, address)
         except Disconnected:
@@ -128,7 +133,7 @@ class Endpoint:
             await send_reply(scope, send, reply, identity)
         else:
             await send_stream(receive, send, reply, reply.stream, identity)
-        self._keep(request, reply, identity, address, started)
+        self._keep(request, reply, identity, address, started, span)
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
             await self._reporter.report(request.call.alert, request.call.now_ms, identity)
@@ -141,8 +146,10 @@ class Endpoint:
             # The answer is sent unchanged; the tests fail on this event.
             log.error("undeclared_error", error=kind.code, **self._log_facts(request, identity))
 
-    def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
-        """Count the request, log it unless it is quiet, and keep it to be recorded."""
+    def _keep(
+        self, request: Request, reply: Reply, identity: str, address: str, started: float, span: Trace | None
+    ) -> None:
+        """Count the request, log it unless it is quiet, record its span, and keep it to be recorded."""
         self._served.add(reply.status, runtime.monotonic() - started)
         recorder = self._recorder
         # Requests that are recorded come from applications and terminals, never from a page.
@@ -164,6 +171,8 @@ class Endpoint:
                 known=known,
                 repeated=self._repeated,
             )
+        if span is not None and traces.PROCESS.collector is not None:
+            self._record(span, request, reply, started)
         if recorder is not None:
             recorder.note(self.operation.name, request, reply, identity, address, started)
 
@@ -179,6 +188,16 @@ class Endpoint:
             return seconds < 0
         found_nothing = reply.status == 204 or reply.body.startswith(NO_EVENTS)
         return found_nothing and seconds < (WAIT.number(request.call.query) or 0)
+
+    def _record(self, span: Trace, request: Request, reply: Reply, started: float) -> None:
+        operation, attributes = self.operation, traces.order_of(request.path, reply.body)
+        attributes |= {"paydesk.operation": operation.name, traces.STATUS: reply.status}
+        if "seller_id" in (identity := request.identity()):
+            attributes[traces.SELLER] = identity["seller_id"]
+        if reply.refusal is not None:
+            attributes[traces.ERROR] = reply.refusal.kind.code
+        name, failed = f"{operation.method} {operation.path}", reply.status >= 500
+        traces.record(span, name, started, attributes, failed=failed, is_call=False)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request, identity: str) -> Reply:
         if isinstance(error, Locked):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk import __version__
+from paydesk.core import trace
 from paydesk.engine.payments.adapters.context import AdapterContext
 from paydesk.engine.payments.http.signing import HEADER, Signer, Verdict
 from paydesk.engine.payments.http.wire import UNREADABLE, Refused
@@ -172,7 +173,8 @@ class Exchange:
     def _headers(self, method: str, target: str, body: bytes, key: str) -> dict[str, str]:
         headers = {"User-Agent": f"Paydesk/{__version__}", "Accept": "application/json", "Accept-Encoding": "identity"}
         if body:
-            headers["Content-Type"] = "application/json"
+            # An echo has no body: the breaker sends it, whichever request was first.
+            headers |= {"Content-Type": "application/json", **trace.headers()}
         if key:
             headers["Idempotency-Key"] = key
         if self.signer.secrets:

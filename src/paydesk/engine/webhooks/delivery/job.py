@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from paydesk.core import runtime
+from paydesk.core import runtime, trace
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.engine.webhooks.delivery import outcome_store, parking, store
 from paydesk.engine.webhooks.delivery.courier import Courier
@@ -21,7 +21,9 @@ from paydesk.engine.webhooks.delivery.send import Sent, send
 from paydesk.engine.webhooks.delivery.sending import Sender
 from paydesk.engine.webhooks.delivery.slots import AHEAD_SECONDS_MAX, Slot, Slots
 from paydesk.engine.webhooks.delivery.store import Claimed, Target
+from paydesk.engine.webhooks.schemas import TOPIC
 from paydesk.engine.webhooks.signatures import signature
+from paydesk.platform import traces
 from paydesk.platform.jobs import Claim, Job
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
@@ -131,10 +133,16 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
     async def send(self, claimed: Claimed) -> Sent:
         """Send a notification with fresh signatures, and release its slot."""
         began, sent = runtime.monotonic(), None
+        facts: trace.Attributes = {traces.SELLER: claimed.seller_id, "paydesk.attempt": claimed.attempt}
+        facts |= {traces.ORDER: claimed.order_id} if claimed.target.topic == TOPIC else {}
         try:
             secrets = signature.secrets_of(self._keys, claimed.subscription_id, claimed.target.secrets)
             signing = self._courier.signing(claimed, secrets, self._wall.now_ms() // 1000)
-            sent = await send(self._sender, claimed.message, *signing)
+            parent = trace.read(*claimed.trace.split(" ", 1)) if claimed.trace else None
+            with traces.call("POST webhook", parent, facts):
+                sent = await send(self._sender, claimed.message, *signing)
+                facts |= {} if sent.outcome.status is None else {traces.STATUS: sent.outcome.status}
+                facts |= {} if sent.outcome.delivered else {traces.ERROR: str(sent.outcome.status or "no_answer")}
             return sent
         finally:
             is_delivered = sent is not None and sent.outcome.delivered

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from paydesk import __version__
-from paydesk.core import runtime
+from paydesk.core import runtime, trace
 from paydesk.core.metrics import Counter, Histogram
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks import urls
@@ -97,6 +97,7 @@ def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Reques
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Paydesk/{__version__}",
+        **trace.headers(),
         "Accept-Encoding": "identity",
         "X-Request-Id": request_id,
         "X-Retry": str(message.attempt - 1),

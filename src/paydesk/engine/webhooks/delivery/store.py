@@ -97,7 +97,7 @@ def claims(chosen: str, change: str, returned: str = "") -> dict[str, str]:
 UPDATE deliveries SET {change}
  WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED ({chosen} FOR UPDATE SKIP LOCKED)
        SELECT * FROM chosen)
-RETURNING {returned}seller_id, delivery_id, subscription_id, order_id, attempts, uncounted, {body}
+RETURNING {returned}seller_id, delivery_id, subscription_id, order_id, attempts, uncounted, {body}, trace
 """
         for topic, body in BODY.items()
     }
@@ -182,7 +182,7 @@ class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
     For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
-    `uncounted` of the attempts are not part of its schedule.
+    `uncounted` of the attempts are not part of its schedule. `trace`: the headers of what caused the event.
     """
 
     target: Target
@@ -194,6 +194,7 @@ class Claimed:
     attempt: int
     uncounted: int
     body: str
+    trace: str | None = None
 
     @property
     def delivery_facts(self) -> dict[str, Any]:

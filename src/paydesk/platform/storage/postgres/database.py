@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Collection
+from contextvars import Context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -289,13 +290,13 @@ class PostgresDatabase:
     def _run_alone(self, attempt: Any, units: list[BatchUnit]) -> None:
         """Run each unit on a connection of its own."""
         for unit in units:
-            alone = self._start(attempt, unit.work)
+            alone = self._start(attempt, unit.work, unit.context)
             alone.add_done_callback(unit.settle_as)
 
     # Alone -----------------------------------------------------------------------------------------------------------
 
-    def _start(self, attempt: Any, work: Work[T]) -> asyncio.Task[T]:
-        alone = asyncio.create_task(self._until_done(attempt, work))
+    def _start(self, attempt: Any, work: Work[T], context: Context | None = None) -> asyncio.Task[T]:
+        alone = asyncio.create_task(self._until_done(attempt, work), context=context)
         self._alone.add(alone)
         alone.add_done_callback(self._alone.discard)
         return alone
