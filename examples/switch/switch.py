@@ -61,7 +61,8 @@ class Switch:
         except Exception:  # noqa: BLE001  # the request may have taken effect, and 500 says so
             traceback.print_exc()
             status, answer = 500, {"error": "internal", "message": "The outcome is unknown. Retry with the same key."}
-        print(book.rfc3339(self.now_ms()), request.path, key, status, answer.get("outcome", ""), flush=True)
+        trace = request.headers.get("traceparent", "")
+        print(book.rfc3339(self.now_ms()), request.path, key, status, answer.get("outcome", ""), trace, flush=True)
         return self.signed_response(status, answer, key, secret)
 
     def signed_response(self, status: int, answer: Json, key: str, secret: bytes) -> web.Response:

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+import webhooks_scene
 from conftest import first_and_others
 from node_process import NodeProcess
 from oauth_scene import make_scene
@@ -23,6 +24,7 @@ from paydesk.core.crash_points import LABELS, Label
 from paydesk.engine.invariants import check
 from paydesk.platform.storage.connect import open_database
 from service import Device, Reply, Service, Terminal, access_token, approved, order_body
+from waiting import until
 from webhooks_scene import subscribe
 
 SIGKILLED = -9
@@ -74,7 +76,9 @@ class Scenario:
 
 
 @asynccontextmanager
-async def _scenario(database_url: str, folder: Path, *, terminals: int = 1) -> AsyncIterator[Scenario]:
+async def _scenario(
+    database_url: str, folder: Path, *, terminals: int = 1, receiver: str = "https://shop.example/hook"
+) -> AsyncIterator[Scenario]:
     database = await open_database(database_url)
     scene = await make_scene(database)
     scene.clock = clock = MovableClock()
@@ -82,7 +86,7 @@ async def _scenario(database_url: str, folder: Path, *, terminals: int = 1) -> A
     with closing(NodeProcess(database_url, folder)) as node:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session:
             service = Service(node.base_url, database, clock, scene, session, token, token)
-            await subscribe(database, "https://shop.example/hook", application_id=scene.application.application_id)
+            await subscribe(database, receiver, application_id=scene.application.application_id)
             made = [await service.terminal() for _ in range(terminals)]
             await database.close()
             await asyncio.to_thread(node.start)
@@ -200,6 +204,20 @@ async def test_many_requests_lost_in_a_crash_have_one_effect_each(
         answered = [(one, other) for one, other in zip(first, again, strict=True) if isinstance(one, Reply)]
         assert len(answered) < CREATES
         assert [one.raw for one, _ in answered] == [other.raw for _, other in answered]
+
+
+async def test_a_delivery_keeps_the_trace_of_a_request_whose_node_died(database_url: str, tmp_path: Path) -> None:
+    """It is with the event, so the node that delivers it later has it."""
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    traced = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01", "tracestate": "shop=1"}
+    async with webhooks_scene.receiver() as receiver, _scenario(database_url, tmp_path, receiver=receiver.url) as scene:
+        key = str(uuid.uuid4())
+        reply = await scene.crashes("after_commit", lambda headers: scene.created(key, {**traced, **headers}))
+        assert reply.status == 201, reply
+        await until(lambda: bool(receiver.got))
+    sent = receiver.got[0].headers
+    assert re.fullmatch(f"00-{trace_id}-(?!b7ad6b7169203331)[0-9a-f]{{16}}-01", sent["traceparent"])
+    assert sent["tracestate"] == "shop=1"
 
 
 def test_nothing_in_the_package_arms_a_crash_point() -> None:

@@ -198,6 +198,26 @@ async def test_a_work_runs_in_its_callers_context(database: Database) -> None:
     await asyncio.gather(*(caller(number) for number in range(10)))
 
 
+@pytest.mark.on_postgres
+async def test_a_work_that_runs_again_runs_in_its_callers_context(database: Database) -> None:
+    """After a rollback PostgreSQL runs it alone, and not in the context of the caller that was first."""
+    variable: ContextVar[int] = ContextVar("variable")
+    runs = Counter[int]()
+
+    async def caller(number: int) -> None:
+        variable.set(number)
+
+        async def work(tx: Transaction) -> int:
+            await tx.run(ADD, f"A__{number}", 1)
+            runs[number] += 1
+            assert runs[number] > 1
+            return variable.get()
+
+        assert await database.write(work, conflict_keys=(conflict_keys.terminal(1, f"A__{number}"),)) == number
+
+    await asyncio.gather(*(caller(number) for number in range(10)))
+
+
 async def _sleep(_tx: Transaction) -> None:
     await asyncio.sleep(0)
 

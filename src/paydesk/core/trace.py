@@ -15,7 +15,7 @@ Attributes = dict[str, str | int]
 SAMPLED, RANDOM = 1, 2
 """The known flags: the spans are recorded; the trace's id was drawn at random."""
 _PARENT = re.compile(
-    "(?:(00)|(?!ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?(1)|(?:-.*)?)"
+    "(?:(00)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?(1)|(?:-.*)?)"
 )
 _STATE = re.compile("[ -~]{1,512}")
 

@@ -194,7 +194,7 @@ class Claimed:
     attempt: int
     uncounted: int
     body: str
-    trace: str | None = None
+    trace: str | None
 
     @property
     def delivery_facts(self) -> dict[str, Any]:
