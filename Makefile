@@ -64,8 +64,10 @@ LOCK := $(LOCK_ALONE) pyproject.toml --no-emit-package paydesk --no-emit-package
 
 lock: $(DEV) ## Update the lock files and the bill of materials
 	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --extra otel --constraints requirements.lock --output-file requirements-otel.lock
 	@$(LOCK) src/pyproject.toml --constraints requirements.lock --output-file requirements-kit.lock
-	@$(LOCK) src/pyproject.toml --group dev --constraints requirements-kit.lock --output-file requirements-dev.lock
+	@$(LOCK) src/pyproject.toml --extra otel --group dev --constraints requirements-kit.lock \
+		--constraints requirements-otel.lock --output-file requirements-dev.lock
 	@$(LOCK_ALONE) --group deploy --output-file tests/deploy/requirements.lock
 	@$(MAKE) --no-print-directory sbom
 

@@ -28,7 +28,7 @@ from bench.service import NoOp
 from paydesk.console.sessions import OPERATORS
 from paydesk.core.clock import SystemClock
 from paydesk.operators.accounts import credentials
-from paydesk.platform import logs, settings
+from paydesk.platform import logs, settings, traces
 from paydesk.platform.http.asgi import ASGIApp
 from paydesk.platform.http.server import server
 from paydesk.platform.process import node
@@ -48,13 +48,20 @@ OPERATIONS = {
     "create-unwatched": "create",
     "create-watched": "create",
     "refresh": "refresh",
+    "get-traced": "get",
+    "get-recorded": "get",
+    "create-traced": "create",
+    "create-recorded": "create",
 }
 """What is counted, and the request that it makes.
 
 `create-notified`, on PostgreSQL, also notifies another node, once for each round; in the others no node is there to be
 notified. At 200 creates a second and more, creates share notifications. `create-unwatched` is the service with a
-console, of which no page is open; `create-watched` has 50 open pages.
+console, of which no page is open; `create-watched` has 50 open pages. Requests of `traced` have a `traceparent`; of
+`recorded` a collector gets the spans too.
 """
+SPANS_PER_MESSAGE, TRACED = 120, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
+"""Four messages in the counted requests; by default a message has up to 512 spans, or those of 5 s."""
 
 WARM_UP_REQUESTS = 128
 VIEWERS, CREATES_PER_MESSAGE, CREATES_PER_CHECK = 50, 625, 150
@@ -95,6 +102,10 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
         composed = compose(chosen, database, KEYS, SystemClock(), parts)
         address = await stack.enter_async_context(served(composed, surfaces))
         load = Load(seeded, [await asyncio.open_connection(*address) for _ in range(clients)])
+        if operation.endswith(("traced", "recorded")):
+            load.bearer += TRACED
+        if operation.endswith("recorded"):
+            await stack.enter_async_context(_recorded())
         stack.callback(load.close)
         viewing = Viewing(database, composed.shared.objects[Hints])
         stack.callback(viewing.end)
@@ -112,6 +123,27 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
         await _rounds(rounds, send, viewing, clients)
         switch(False)
     return sum(batches) / len(batches) if batches else 0.0
+
+
+@contextlib.asynccontextmanager
+async def _recorded() -> AsyncIterator[None]:
+    """Record spans for a collector that takes all of them."""
+    os.environ["OTEL_BSP_MAX_EXPORT_BATCH_SIZE"], os.environ["OTEL_BSP_SCHEDULE_DELAY"] = (
+        str(SPANS_PER_MESSAGE),
+        "1000000",
+    )
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        await reader.readexactly(int(length[1]) if length else 0)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(take, "127.0.0.1", 0) as collector:
+        port = collector.sockets[0].getsockname()[1]
+        async with traces.recorded(settings.Settings(trace_endpoint=f"http://127.0.0.1:{port}/v1/traces")):
+            yield
 
 
 @contextlib.asynccontextmanager
@@ -245,7 +277,7 @@ class Load:
         self._seeded, self._connections = seeded, connections
         self._numbers = iter(range(1_000_000))
         self._orders: list[str] = []
-        self._bearer = f"Authorization: Bearer {seeded['access_token']}\r\n"
+        self.bearer = f"Authorization: Bearer {seeded['access_token']}\r\n"
 
     def close(self) -> None:
         """Close the connections."""
@@ -258,7 +290,7 @@ class Load:
 
     async def get(self) -> None:
         """Get an order, the same for a client each time."""
-        await self._all(200, [request("GET", f"/v1/orders/{order}", self._bearer) for order in self._orders])
+        await self._all(200, [request("GET", f"/v1/orders/{order}", self.bearer) for order in self._orders])
 
     async def poll(self) -> None:
         """Poll as a terminal without an order."""
@@ -287,7 +319,7 @@ class Load:
             "transactions": {"payments": [{"amount": "24.90"}]},
             "config": {"point": point},
         }
-        return request("POST", "/v1/orders", f"{self._bearer}X-Idempotency-Key: key-{number}\r\n", body)
+        return request("POST", "/v1/orders", f"{self.bearer}X-Idempotency-Key: key-{number}\r\n", body)
 
     async def _all(self, status: int | None, requests: list[bytes]) -> list[Any]:
         for (_, writer), one in zip(self._connections, requests, strict=True):

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs a release of Paydesk into a folder of its own, each package verified by its SHA-256.
 #
-#   install.sh [--kit] [--prefix FOLDER] [--wheelhouse FOLDER] [--python PROGRAM] [RELEASE]
+#   install.sh [--kit | --otel] [--prefix FOLDER] [--wheelhouse FOLDER] [--python PROGRAM] [RELEASE]
 #   install.sh --back [--prefix FOLDER]
 #
 # RELEASE      the folder of the release, with SHA256SUMS; by default the folder of this script
 # --prefix     where to install; by default /opt/paydesk, for an ordinary user ~/.local/share/paydesk
 # --kit        also installs the development kit, which has `paydesk dev`
+# --otel       also installs what sends traces to a collector
 # --wheelhouse takes the dependencies from this folder instead of a package index; a folder `wheelhouse` in the
 #              release is taken without being named
 # --python     the Python of the installation, 3.11 or newer; by default the first that is found
@@ -22,11 +23,12 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 usage() { sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0"; }
 wrong() { printf '%s\n\n' "$*" >&2; usage >&2; exit 2; }
 
-prefix='' wheelhouse='' python='' release='' kit='' back=''
+prefix='' wheelhouse='' python='' release='' kit='' otel='' back=''
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --kit) kit=yes ;;
+        --otel) otel=yes ;;
         --back) back=yes ;;
         --prefix | --wheelhouse | --python)
             [ $# -gt 1 ] && [ -n "$2" ] || wrong "$1 needs a value."
@@ -46,6 +48,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+[ -z "$kit" ] || [ -z "$otel" ] || wrong "Give one of --kit and --otel: each has a lock of its own."
 if [ -z "$prefix" ]; then
     if [ "$(id -u)" = 0 ]; then prefix=/opt/paydesk; else prefix=${HOME:?HOME is not set: give --prefix.}/.local/share/paydesk; fi
 fi
@@ -135,6 +138,7 @@ if [ -n "$kit" ]; then
     kit=$release/paydesk_dev-$version-py3-none-any.whl
     [ -f "$kit" ] || fail "$kit is missing. Copy the release again."
 fi
+[ -z "$otel" ] || lock=$release/requirements-otel.lock
 [ -f "$lock" ] || fail "$lock is missing. Copy the release again."
 if [ -z "$wheelhouse" ] && [ -d "$release/wheelhouse" ]; then wheelhouse=$release/wheelhouse; fi
 [ -z "$wheelhouse" ] || [ -d "$wheelhouse" ] || fail "There is no folder $wheelhouse."
@@ -144,7 +148,7 @@ On Debian and Ubuntu: apt-get install $("$python" -c 'import sys; print("python%
 mkdir -p "$prefix/versions" 2>/dev/null && [ -w "$prefix/versions" ] ||
     fail "$prefix cannot be written to. Run this as root, or choose another folder with --prefix."
 prefix=$(cd "$prefix" && pwd)
-venv=$prefix/versions/$version${kit:+-kit}
+venv=$prefix/versions/$version${kit:+-kit}${otel:+-otel}
 
 if [ -f "$venv/complete" ]; then
     say "Paydesk $version is installed already, in $venv. To install it anew, remove that folder."

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("requirements.lock", "requirements-kit.lock", "sbom.cdx.json", "LICENSE", "deploy/install.sh")
+LOCKS = ("requirements.lock", "requirements-kit.lock", "requirements-otel.lock")
+COPIED = (*LOCKS, "sbom.cdx.json", "LICENSE", "deploy/install.sh")
 BIN = Path(sys.executable).parent
 UV_BUILD = ("uv", "build", "--quiet", "--no-config", "--offline", "--no-build-isolation")
 FIX = "Commit them, or set them aside with `git stash --include-untracked`."

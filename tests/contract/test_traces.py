@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import webhooks_scene
-from authorize_scene import request_of, service_terminal
+from authorize_scene import request_of, rows, service_terminal
 from paydesk.engine.orders.routing import Routing
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.adapters.context import AdapterContext
@@ -113,13 +113,11 @@ async def test_concurrent_requests_keep_their_own_traces(service: Service) -> No
     traces = [f"{number:032x}" for number in range(1, 13)]
     async with subscribed(service, live=True) as receiver:
         devices = [await service.device(await service.terminal(live=True)) for _ in traces]
-        pairs = [(device, trace_id) for device, trace_id in zip(devices, traces, strict=True)]
-        replies = await asyncio.gather(
-            *(created(device, traced(trace_id) if int(trace_id, 16) % 3 else {}) for device, trace_id in pairs)
-        )
+        sent = [traced(trace_id) if int(trace_id, 16) % 3 else {} for trace_id in traces]
+        replies = await asyncio.gather(*map(created, devices, sent))
         await until(lambda: len(receiver.got) == len(traces))
     for reply, trace_id in zip(replies, traces, strict=True):
-        ((stored,),) = await service.database.read(lambda tx, id_=reply.body["id"]: tx.all(DELIVERIES, id_))
+        ((stored,),) = await rows(service, DELIVERIES, reply.body["id"])
         if int(trace_id, 16) % 3:
             parent, _, state = stored.partition(" ")
             assert (trace_of(parent), state) == (trace_id, "shop=1")

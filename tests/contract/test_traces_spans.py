@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ class Heard:
         """Keep the spans."""
         assert (request.method, request.path) == ("POST", "/v1/traces")
         self.headers.append(request.headers)
-        self.requests.append(ExportTraceServiceRequest.FromString(await request.read()))
+        body = await request.read()
+        self.requests.append(ExportTraceServiceRequest.FromString(body))  # type: ignore[no-untyped-call]
         return web.Response(status=self.status)
 
     @property
@@ -70,6 +72,10 @@ class Heard:
         """The spans."""
         scopes = [scope for one in self.requests for resource in one.resource_spans for scope in resource.scope_spans]
         return [span for scope in scopes for span in scope.spans]
+
+    def has(self, count: int) -> bool:
+        """Return whether so many spans have come."""
+        return len(self.spans) >= count
 
     def named(self, name: str) -> list[Any]:
         """Return the spans of a name."""
@@ -194,7 +200,7 @@ async def test_the_client_decides_and_else_the_ratio(database: Database) -> None
                 await service.request("GET", path, headers=headers)
             await service.request("GET", "/livez", token=None)
             await service.request("GET", path, headers=SAMPLED)
-            await until(lambda heard=heard, count=2 * begun + 1: len(heard.spans) >= count)
+            await until(partial(heard.has, 2 * begun + 1))
         assert len(heard.spans) == 2 * begun + 1
         assert [span.trace_id.hex() == TRACE for span in heard.spans] == [False] * (2 * begun) + [True]
         assert all(len(span.parent_span_id) == 0 for span in heard.spans[:-1])

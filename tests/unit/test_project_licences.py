@@ -39,12 +39,15 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 
 
 VENDOR = Path(__file__).parents[2] / "src" / "paydesk" / "platform" / "web" / "static" / "vendor"
-PACKAGES = sorted(_needed("paydesk-dev", set()) - {"paydesk", "paydesk-dev"})
+_PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+DIRECT = ["paydesk-dev", *(re.split("[<>=]", text)[0] for text in _PROJECT["optional-dependencies"]["otel"])]
+PACKAGES = sorted(set().union(*(_needed(name, set()) for name in DIRECT)) - {"paydesk", "paydesk-dev"})
 
 
 def test_indirect_dependencies_are_included() -> None:
     """The check covers dependencies of dependencies."""
     assert {"starlette", "pydantic-core", "multidict", "click", "segno"} <= set(PACKAGES)
+    assert {"opentelemetry-sdk", "protobuf"} <= set(PACKAGES)
 
 
 @each("package", PACKAGES)

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-kit.lock", "requirements-dev.lock")
+WITH_TRACES = "requirements-otel.lock"
 
 
 def _pins(lock: str) -> dict[str, str]:
@@ -25,7 +26,7 @@ def _name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, WITH_TRACES])
 def test_every_package_is_pinned_and_hashed(lock: str) -> None:
     """Each entry has one exact version and at least one SHA-256."""
     for entry in _pins(lock).values():
@@ -33,7 +34,7 @@ def test_every_package_is_pinned_and_hashed(lock: str) -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, WITH_TRACES])
 def test_no_host_is_named(lock: str) -> None:
     """Any package index or mirror can be used."""
     assert "://" not in (ROOT / lock).read_text()
@@ -53,3 +54,14 @@ def test_every_declared_dependency_is_locked() -> None:
     for before, after in itertools.pairwise(locks):
         for name, entry in before.items():
             assert after[name].split()[0] == entry.split()[0]
+
+
+def test_the_extra_of_traces_is_locked() -> None:
+    """Its lock contains the first one, and the tests use the same versions."""
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["otel"]
+    first, traced, tested = (_pins(lock) for lock in (LOCKS[0], WITH_TRACES, LOCKS[-1]))
+    assert set(map(_name, extra)) <= set(traced) - set(first)
+    for smaller, larger in ((first, traced), (traced, tested)):
+        assert {name: entry.split()[0] for name, entry in smaller.items()}.items() <= {
+            name: entry.split()[0] for name, entry in larger.items()
+        }.items()

@@ -119,6 +119,8 @@ def test_a_file_that_is_not_of_the_release_is_refused(release: Path) -> None:
         (("--python", "/no/such/python"), 1, "/no/such/python is not Python 3.11 or newer."),
         (("--prefix", "/proc/paydesk"), 1, "/proc/paydesk cannot be written to."),
         (("--kit",), 1, "paydesk_dev-9.9.9-py3-none-any.whl is missing"),
+        (("--otel",), 1, "requirements-otel.lock is missing"),
+        (("--kit", "--otel"), 2, "Give one of --kit and --otel"),
         (("--back",), 1, "has no earlier version to go back to"),
         (("/no/such/release",), 1, "/no/such/release is not the folder of a release"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ import pytest
 
 from paydesk.core.clock import Clock, MovableClock, SystemClock
 from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Database, Transaction, Unavailable, WorkError
 from unread_clocks import ClockReadInUnitOfWork
 
@@ -210,10 +212,11 @@ async def test_a_work_that_runs_again_runs_in_its_callers_context(database: Data
         async def work(tx: Transaction) -> int:
             await tx.run(ADD, f"A__{number}", 1)
             runs[number] += 1
-            assert runs[number] > 1
+            # On SQLite the first that fails ends the common run, and all run again, each with a savepoint.
+            assert runs[number] > 1 or (database.name == "sqlite" and number > 0)
             return variable.get()
 
-        assert await database.write(work, conflict_keys=(conflict_keys.terminal(1, f"A__{number}"),)) == number
+        assert await database.write(work, conflict_keys=(conflict_keys.terminal(f"A__{number}"),)) == number
 
     await asyncio.gather(*(caller(number) for number in range(10)))
 

@@ -80,20 +80,12 @@ VALUES ({", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))})"""
 def announce(tx: Transaction, event: OrderEvent) -> None:
     """Insert an order's event and its deliveries."""
     tx.defer(ADD_ORDER_EVENT, *msgspec.structs.astuple(event))
-    trace = CURRENT.get()
-    tx.defer(
-        ANNOUNCE if trace is None else ANNOUNCE_TRACED,
-        event.seller_id,
-        event.event_id,
-        event.order_id,
-        event.version,
-        event.created_ms,
-        event.application_id,
-        event.live,
-        event.action,
-        *(() if trace is None else (" ".join(trace.headers.values()),)),
-        notify="deliveries",
-    )
+    name = event.seller_id, event.event_id, event.order_id, event.version, event.created_ms
+    matching, trace = (event.application_id, event.live, event.action), CURRENT.get()
+    if trace is None:
+        tx.defer(ANNOUNCE, *name, *matching, notify="deliveries")
+    else:
+        tx.defer(ANNOUNCE_TRACED, *name, *matching, " ".join(trace.headers.values()), notify="deliveries")
 
 
 async def announce_connect(tx: Transaction, *, seller_id: int, application_id: int, action: str, now_ms: int) -> None:
