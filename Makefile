@@ -81,7 +81,7 @@ wheels: $(RUN) ## Build the wheels of paydesk and of its development kit into di
 		--no-build-isolation --wheel-dir dist . ./src
 	@ls dist/*.whl
 
-image: wheels ## Build the image into dist/, as root on Debian; ARGS=--kit adds the development kit
+image: wheels ## Build the image into dist/, as root on Debian; ARGS=--kit adds the development kit, ARGS=--otel traces
 	@deploy/image/build $(ARGS) dist
 
 release: $(DEV) ## Build the release of this commit into dist/: wheels, locks, image, notes, SHA256SUMS
