@@ -64,7 +64,7 @@ class Heard:
         assert (request.method, request.path) == ("POST", "/v1/traces")
         self.headers.append(request.headers)
         body = await request.read()
-        self.requests.append(ExportTraceServiceRequest.FromString(body))  # type: ignore[no-untyped-call]
+        self.requests.append(ExportTraceServiceRequest.FromString(body))
         return web.Response(status=self.status)
 
     @property

@@ -9,9 +9,9 @@ from tables import each
 
 ROOT = Path(__file__).parents[2]
 LINES_MAX = {
-    "src/paydesk/core": 2_500,
-    "src/paydesk/platform": 12_340,
-    "src/paydesk/engine": 22_450,
+    "src/paydesk/core": 2_570,
+    "src/paydesk/platform": 12_540,
+    "src/paydesk/engine": 22_470,
     "src/paydesk/console": 1_300,
     "src/paydesk/operators": 14_600,
     "src/paydesk/service": 1_320,
@@ -22,11 +22,11 @@ LINES_MAX = {
 MODULES_MAX = 18
 FILE_LINES_MAX = 300
 LONG_FILES = {
-    "platform/http/endpoint.py": 365,
+    "platform/http/endpoint.py": 385,
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
     "platform/operation.py": 330,
-    "platform/settings.py": 370,
+    "platform/settings.py": 375,
     "platform/storage/postgres/connections.py": 405,
     "platform/storage/postgres/database.py": 430,
     "platform/storage/postgres/sets.py": 350,
