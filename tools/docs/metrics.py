@@ -28,7 +28,7 @@ chown paydesk /etc/paydesk/metrics-token
 ```
 
 **Name it in the settings**: `metrics_token = "file:/etc/paydesk/metrics-token"`, or `env:NAME` for a variable of the
-environment. Restart the node; with `--processes` SIGHUP is enough. A new token needs the same. `paydesk dev` has none.
+environment. Restart the node; with `--processes` SIGHUP is enough, also for a new token. `paydesk dev` needs none.
 
 **Give Prometheus the same token**, in a file that only it can read:
 
@@ -42,7 +42,7 @@ scrape_configs:
       - targets: ["127.0.0.1:8378"]
 ```
 
-`curl --fail --oauth2-bearer TOKEN http://127.0.0.1:8378/metrics` shows the page, or what to change:
+`curl --oauth2-bearer TOKEN http://127.0.0.1:8378/metrics` shows the page, or what to change:
 
 | Response | Reason |
 | --- | --- |
