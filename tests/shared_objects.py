@@ -61,7 +61,8 @@ def composed(
 ) -> Composition:
     """Return a service that throttles only what `settings` says itself, and sends webhooks to this machine."""
     settings = settings or Settings()
-    unset = {name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
+    off_by_default = {**UNTHROTTLED, "log_each_refusal": True}
+    unset = {name: off for name, off in off_by_default.items() if name not in settings.model_fields_set}
     settings = settings.model_copy(update=unset)
     wall = chosen.pop("wall", None)
     if development:

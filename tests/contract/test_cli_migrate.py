@@ -46,10 +46,7 @@ def test_pending_migrations_are_named_and_nothing_is_changed(sqlite_url: str, tm
             f"pending {LAST.name}: in one transaction; {LAST.runs_with} and newer versions run with it\n"
             in planned.stdout
         )
-        assert (
-            "  ALTER TABLE refunds ADD COLUMN payment_reference_id text\n    blocks refunds for a moment\n"
-            in planned.stdout
-        )
+        assert "  ALTER TABLE deliveries ADD COLUMN trace text\n    blocks deliveries for a moment\n" in planned.stdout
         document = json.loads(command("migrate", "--plan", "--json", folder=tmp_path, **variables).stdout)
     finally:
         lock.release()

@@ -16,7 +16,7 @@ from waiting import HANGS_SECONDS, wait_until
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too(sqlite_url: str, tmp_path: Path) -> None:
     """A client of IPv4 is logged with its address as it is."""
     Path(sqlite_url.removeprefix("sqlite:")).chmod(0o600)
-    with closing(ServeProcess(sqlite_url, tmp_path, PAYDESK_LISTEN="[::]:0")) as served:
+    with closing(ServeProcess(sqlite_url, tmp_path, PAYDESK_LISTEN="[::]:0", PAYDESK_LOG_POLLS="true")) as served:
         process = served.start()
         served.wait_for("listening", 1)
         assert served.clients.startswith("http://[::]:")

@@ -23,7 +23,7 @@ HEALTH = ("/livez", "/readyz", "/livez?wait=soon")
 @pytest.fixture
 async def service(database: Database) -> AsyncIterator[Service]:
     """A service with the default settings."""
-    async with running(database, workers=False) as service:
+    async with running(database, settings=Settings(log_each_refusal=False), workers=False) as service:
         yield service
 
 

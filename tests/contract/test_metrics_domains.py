@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 import webhooks_scene
 from conftest import short_and_long
@@ -166,7 +167,8 @@ async def test_each_request_to_an_acquirer_is_counted(operation: str) -> None:
     ]
     for answer, outcome in answers:
         added = Added()
-        await CALLS[operation](CheckedAcquirer(Adapter(answer), "bank"))
+        with structlog.testing.capture_logs():
+            await CALLS[operation](CheckedAcquirer(Adapter(answer), "bank"))
         assert added.by(REQUESTS, "acquirer", "operation", "outcome") == {("bank", operation, outcome): 1}
         assert added("paydesk_acquirer_request_duration_seconds_count", acquirer="bank", operation=operation) == 1
 

@@ -44,7 +44,7 @@ SECURITY_MUTANTS = (
         ONE_EVENT,
         "an event of a refusal that is raised is rolled back with it",
         "paydesk/platform/http/endpoint.py",
-        "            await self._reporter.report(request.call.alert, request.call.now_ms)\n",
+        "            await self._reporter.report(request.call.alert, request.call.now_ms, identity)\n",
         "            pass\n",
         EVENTS,
         "two_devices and sqlite",

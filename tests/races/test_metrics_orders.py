@@ -232,7 +232,7 @@ async def test_delays_of_offer_and_acknowledgement(desk: Desk) -> None:
     assert answered(await desk.hello())
     added = Added()
     order = await _offered(desk)
-    assert added.by(f"{OFFERED}_sum", "poll") == {("later",): 5.0}
+    assert added.by(f"{OFFERED}_sum", "poll") == {("later",): pytest.approx(5.0)}
     advance(60)
     assert answered(await desk.next())["type"] == "order"
     assert added(f"{OFFERED}_count") == 1

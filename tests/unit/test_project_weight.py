@@ -26,7 +26,7 @@ LONG_FILES = {
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
     "platform/operation.py": 330,
-    "platform/settings.py": 375,
+    "platform/settings.py": 380,
     "platform/storage/postgres/connections.py": 405,
     "platform/storage/postgres/database.py": 430,
     "platform/storage/postgres/sets.py": 350,

@@ -122,6 +122,8 @@ class Settings(BaseModel):
     """`warning` logs only warnings and errors; of requests only those with a 5xx status."""
     log_polls: bool = False
     """Whether to log polls that found nothing and health checks that passed. Slow ones always are."""
+    log_each_refusal: bool = False
+    """Log every refused request. Otherwise refusals of one caller after the first are a line a minute, with their number."""
     access_token_lifetime_seconds: Positive = 15_552_000
     """`expires_in` of an access token."""
     refresh_token_lifetime_seconds: Positive = 15_552_000

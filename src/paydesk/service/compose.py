@@ -152,7 +152,7 @@ def compose(
         removals,
         Siblings(),
         # A developer sees each refusal.
-        *(() if parts.development else (RepeatedRefusals(),)),
+        *(() if parts.development or settings.log_each_refusal else (RepeatedRefusals(),)),
         *parts.objects,
     )
     shared = Shared(
