@@ -123,7 +123,7 @@ class Settings(BaseModel):
     log_polls: bool = False
     """Whether to log polls that found nothing and health checks that passed. Slow ones always are."""
     log_each_refusal: bool = False
-    """Log every refused request. Otherwise refusals of one caller after the first are a line a minute, with their number."""
+    """Whether to log each refused request. Otherwise those of one caller after its first are one line a minute."""
     access_token_lifetime_seconds: Positive = 15_552_000
     """`expires_in` of an access token."""
     refresh_token_lifetime_seconds: Positive = 15_552_000
