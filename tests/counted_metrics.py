@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from prometheus_client.parser import text_string_to_metric_families
+from collections.abc import Iterator
 
-from paydesk.core.metrics import all_declared
-from paydesk.platform.metrics.text import as_text
+from paydesk.core.metrics import Histogram, all_declared
 
-Sample = tuple[str, frozenset[tuple[str, str]]]
+Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def samples() -> dict[Sample, float]:
-    """Return every sample of the page by its name and labels."""
-    families = text_string_to_metric_families(as_text(all_declared()))
-    return {(one.name, frozenset(one.labels.items())): one.value for family in families for one in family.samples}
+    """Return every sample of the page by its name and labels, but those of buckets."""
+    return dict(_samples())
+
+
+def _samples() -> Iterator[tuple[Sample, float]]:
+    for metric in all_declared():
+        for values, number in list(metric.values.items()):
+            labels = tuple(zip(metric.labels, values, strict=True))
+            if isinstance(metric, Histogram):
+                yield (f"{metric.name}_count", labels), sum(metric.values[values].buckets)
+                yield (f"{metric.name}_sum", labels), metric.values[values].total
+            else:
+                yield (metric.name, labels), float(number)  # type: ignore[arg-type]  # only a histogram has others
 
 
 class Added:
@@ -24,19 +33,17 @@ class Added:
 
     def __call__(self, name: str, **labels: str) -> float:
         """Return the sum over the samples of that name with these labels among theirs."""
-        chosen = frozenset(labels.items())
-        return sum(
-            value - self._before.get((one, its), 0)
-            for (one, its), value in samples().items()
-            if one == name and chosen <= its
-        )
+        return sum(value for its, value in self._added(name) if labels.items() <= dict(its).items())
 
     def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
         """Return what has been added, by the values of these labels, without zeros."""
         found: dict[tuple[str, ...], float] = {}
-        for one, its in samples():
-            if one == name:
-                values = dict(its)
-                key = tuple(values[label] for label in labels)
-                found[key] = self(name, **dict(zip(labels, key, strict=True)))
+        for its, value in self._added(name):
+            key = tuple(dict(its)[label] for label in labels)
+            found[key] = found.get(key, 0) + value
         return {key: value for key, value in found.items() if value}
+
+    def _added(self, name: str) -> Iterator[tuple[tuple[tuple[str, str], ...], float]]:
+        for (one, its), value in _samples():
+            if one == name:
+                yield its, value - self._before.get((one, its), 0)

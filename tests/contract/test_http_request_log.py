@@ -134,7 +134,8 @@ async def test_the_log_line_of_a_revoked_token_of_an_operator(service: Service, 
     path = "/operator/v1/applications"
     refused, revoked = [await service.request("GET", path, token=token) for token in (unknown, person.token)]
     assert (refused.status, refused.body) == (revoked.status, revoked.body)
-    assert last(lines) == {"status": 401, "address": "127.0.0.1"}
+    assert last(lines) == {"status": 401, "address": "127.0.0.1", "operator_id": person.operator_id}
+    assert "operator_id" not in last(lines[:-1])
 
 
 async def test_no_client_keeps_its_requests_out_of_the_log(service: Service, lines: Lines) -> None:
