@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from paydesk.core.metrics import Histogram, all_declared
 
+DIGITS = 6
+"""Sums of seconds are rounded: what was counted before in this process decides about their last digits."""
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -33,7 +35,7 @@ class Added:
 
     def __call__(self, name: str, **labels: str) -> float:
         """Return the sum over the samples of that name with these labels among theirs."""
-        return sum(value for its, value in self._added(name) if labels.items() <= dict(its).items())
+        return round(sum(value for its, value in self._added(name) if labels.items() <= dict(its).items()), DIGITS)
 
     def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
         """Return what has been added, by the values of these labels, without zeros."""
@@ -41,7 +43,7 @@ class Added:
         for its, value in self._added(name):
             key = tuple(dict(its)[label] for label in labels)
             found[key] = found.get(key, 0) + value
-        return {key: value for key, value in found.items() if value}
+        return {key: round(value, DIGITS) for key, value in found.items() if round(value, DIGITS)}
 
     def _added(self, name: str) -> Iterator[tuple[tuple[tuple[str, str], ...], float]]:
         for (one, its), value in _samples():
