@@ -12,6 +12,7 @@ from ending_thread import EndingThread
 from page_scene import PASSWORD, browser
 from paydesk.core.clock import MovableClock
 from paydesk.operators.accounts import credentials
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
 from service import REDIRECT_URI, Service, running
 
@@ -45,16 +46,16 @@ class Served:
 
 
 class _Thread(EndingThread):
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, settings: Settings) -> None:
         super().__init__("service")
-        self._database_url = database_url
+        self._database_url, self._settings = database_url, settings
         self.served: Served | None = None
 
     async def serve(self) -> None:
         """Serve on the database."""
         database = await open_database(self._database_url)
         try:
-            async with running(database, clock=MovableClock(), development=True) as service:
+            async with running(database, clock=MovableClock(), settings=self._settings, development=True) as service:
                 self.served = await _served(service)
                 self.ready.set()
                 await self.stopping.wait()
@@ -132,9 +133,9 @@ def _parties(service: Service) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def serving(database_url: str) -> Iterator[Served]:
+def serving(database_url: str, settings: Settings) -> Iterator[Served]:
     """Serve until the end of the block, with the development operations; raise the service's exception."""
-    thread = _Thread(database_url)
+    thread = _Thread(database_url, settings)
     thread.start()
     try:
         assert thread.ready.wait(START_SECONDS_MAX), "the service did not start"

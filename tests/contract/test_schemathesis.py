@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from string import Template
@@ -14,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from paydesk.platform.settings import Settings
 from rotating import quarter
 from service import REDIRECT_URI
 from service_thread import Served, serving
 
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
 NO_CALLER: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
+METRICS_TOKEN = "0123456789abcdef" * 2
 SECONDS_MAX = 420
 COMMON = """\
 hooks = "$hooks"
@@ -59,6 +62,10 @@ headers = { Authorization = "Bearer $device_token" }
 include-tag = "operator"
 headers = { Authorization = "Bearer $operator_token" }
 phases = { coverage = { enabled = false } }
+
+[[operations]]
+include-tag = "metrics"
+headers = { Authorization = "Bearer $metrics_token" }
 
 # Needs the process that plays virtual terminals.
 [[operations]]
@@ -101,6 +108,16 @@ checks = { negative_data_rejection = { expected-statuses = [303, 400, 414] } }
 )
 
 
+@contextmanager
+def _serving(database_url: str, folder: Path) -> Iterator[Served]:
+    """Serve with a token of Prometheus: without one, a service for development shows its numbers to any caller."""
+    token = folder / "metrics_token"
+    token.touch(mode=0o600)
+    token.write_text(METRICS_TOKEN)
+    with serving(database_url, Settings(metrics_token=f"file:{token}")) as served:
+        yield served
+
+
 def _operations(served: Served) -> list[str]:
     """Return the names of all operations of the document."""
     with urllib.request.urlopen(f"{served.base_url}/openapi.json") as answer:  # noqa: S310 - our own service
@@ -117,6 +134,7 @@ def _run(
         "stateful": str(coverage).lower(),
         "hooks": HOOKS,
         "redirect_uri": REDIRECT_URI,
+        "metrics_token": METRICS_TOKEN,
         **asdict(served),
     }
     (folder / "known.json").write_text(json.dumps(NO_CALLER if config is ANONYMOUS else served.known))
@@ -137,19 +155,19 @@ def _run(
 @pytest.mark.long("requests to a quarter of the operations, by a program")
 def test_with_the_right_token(sqlite_url: str, tmp_path: Path) -> None:
     """Every answer has a declared status, type, headers and shape; what is malformed is refused; nothing is a 5xx."""
-    with serving(sqlite_url) as served:
+    with _serving(sqlite_url, tmp_path) as served:
         _run(served, tmp_path, AUTHENTICATED, quarter(_operations(served)), examples=1)
 
 
 @pytest.mark.slow
 def test_several_steps(sqlite_url: str, tmp_path: Path) -> None:
     """The same with more requests to all operations, and with what earlier answers named."""
-    with serving(sqlite_url) as served:
+    with _serving(sqlite_url, tmp_path) as served:
         _run(served, tmp_path, AUTHENTICATED, _operations(served), examples=3, coverage=True)
 
 
 @pytest.mark.slow  # `test_http_declared_errors` has one request without a token to every operation.
 def test_without_a_token(sqlite_url: str, tmp_path: Path) -> None:
     """The same for unknown callers, who create nothing."""
-    with serving(sqlite_url) as served:
+    with _serving(sqlite_url, tmp_path) as served:
         _run(served, tmp_path, ANONYMOUS, _operations(served), examples=2)
