@@ -40,7 +40,8 @@ class Observed:
 
     def add(self, value: float) -> None:
         """Add an observation."""
-        self.buckets[bisect_left(self._bounds, value)] += 1
+        # Most are in the first one, and a search costs more than the rest.
+        self.buckets[0 if value <= self._bounds[0] else bisect_left(self._bounds, value)] += 1
         self.total += value
 
 

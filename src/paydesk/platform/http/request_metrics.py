@@ -16,7 +16,7 @@ DURATION = Histogram(
 TOKEN_REFUSALS = Counter(
     "paydesk_token_refusals_total", "Refusals of the token endpoints and of bearer tokens, by their code.", "reason"
 )
-_requests = REQUESTS.values
+_requests, FIRST = REQUESTS.values, SECONDS[0]
 NAMED = frozenset({"application", "token", "device"})
 """The surfaces whose operations are named; of the others the surface is."""
 
@@ -32,12 +32,12 @@ class Served:
 
     def add(self, status: int, seconds: float) -> None:
         """Count a request."""
-        labels = self._labels
-        if status not in labels:
-            labels[status] = (self._name, str(status))
-            _requests.setdefault(labels[status], 0)
-        _requests[labels[status]] += 1
-        self._buckets[bisect_left(SECONDS, seconds)] += 1
+        try:
+            _requests[self._labels[status]] += 1
+        except KeyError:
+            labels = self._labels[status] = (self._name, str(status))
+            REQUESTS.add(*labels)
+        self._buckets[0 if seconds <= FIRST else bisect_left(SECONDS, seconds)] += 1
         self._duration.total += seconds
 
 

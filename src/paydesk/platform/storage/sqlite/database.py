@@ -54,6 +54,7 @@ WRITE_A_PAGE = "PRAGMA user_version = 0"
 """A write without an effect: the value is 0 already, but SQLite writes the first page."""
 
 _log = structlog.get_logger()
+_reads_at_once = metrics.READ_WAIT.buckets  # Reads on the event loop do not wait: to say so costs less than `add`.
 
 
 class _Write(Unit):
@@ -330,16 +331,17 @@ class SqliteDatabase:
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
         """Run `work` on a snapshot: at once on the loop, or, when `heavy`, in a thread of its own."""
         self._refuse_when_closed()
-        deadline = self._loop.time() + self._lock_timeout_seconds
+        deadline = 0.0
         while True:
             try:
                 if heavy:
                     heavy_work = partial(copy_context().run, self._heavy, work, monotonic())
                     return await self._loop.run_in_executor(self._heavy_thread, heavy_work)
                 result = self._read_at_once(work)
-                metrics.READ_WAIT.buckets[0] += 1  # It has not waited: to say so costs less than `add`.
+                _reads_at_once[0] += 1
                 return result  # noqa: TRY300 - only a read can be busy
             except apsw.BusyError:
+                deadline = deadline or self._loop.time() + self._lock_timeout_seconds
                 if self._loop.time() > deadline:
                     metrics.ERRORS.add("locked")
                     raise Locked(f"Another process kept {self._file} locked.") from None
