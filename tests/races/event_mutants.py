@@ -7,6 +7,9 @@ from mutant import Mutant
 READ = "tests/contract/test_events_read.py"
 READERS = "tests/races/test_events_readers.py"
 STORE = "paydesk/engine/events/store.py"
+COUNTS = "tests/races/test_metrics_orders.py"
+COUNTING = "paydesk/engine/events/numbering.py"
+COUNTED = "Each order that ends is counted once"
 ONCE = "Every event has one place in its feed"
 ORDERED = "An order's events are in order"
 
@@ -46,5 +49,28 @@ EVENT_MUTANTS = (
         "ORDER BY order_id, version DESC) AS number",
         READ,
         "a_number_of_its_own and sqlite",
+    ),
+    Mutant(
+        COUNTED,
+        "A refund counts as another end",
+        COUNTING,
+        ' and not move.startswith("refund_")',
+        "",
+        COUNTS,
+        "a_refund and sqlite",
+    ),
+    Mutant(
+        COUNTED,
+        "A unit of work counts before its commit",
+        COUNTING,
+        "    numbered = await database.write(partial(store.number, feed=feed, limit=limit))",
+        """    async def number_and_count(tx):
+        found = await store.number(tx, feed, limit)
+        ENDED.add("processed", "terminal", "false")
+        return found
+
+    numbered = await database.write(number_and_count)""",
+        COUNTS,
+        "runs_again and sqlite",
     ),
 )

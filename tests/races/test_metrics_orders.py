@@ -137,6 +137,15 @@ def test_the_moves_that_leave_the_terminal_are_ends() -> None:
     assert {name for name in leaving if not name.startswith("refund_")} == from_live
 
 
+async def test_a_refund_is_no_end(desk: Desk) -> None:
+    """The order has ended with its payment."""
+    assert answered(await desk.report(order := await desk.granted(), APPROVED))
+    added = Added()
+    assert await desk.move(status.REFUND_WHOLE, order) is not None
+    await numbering.number(desk.database, feed_of(desk), LIMIT)
+    assert added.by(ENDED, "status", "origin", "live") == {("processed", "terminal", "false"): 1}
+
+
 class Repeated:
     """A database whose units of work are run twice: the first run is rolled back."""
 

@@ -30,7 +30,7 @@ LONG_FILES = {
     "platform/storage/postgres/connections.py": 405,
     "platform/storage/postgres/database.py": 430,
     "platform/storage/postgres/sets.py": 350,
-    "platform/storage/sqlite/database.py": 400,
+    "platform/storage/sqlite/database.py": 405,
 }
 """Below `src/paydesk`; each could be two files."""
 
