@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Thread
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import structlog
@@ -41,9 +42,9 @@ class _Exporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send the spans. The first failure after a success is logged."""
-        path, body = self._url.path or "/", encode_spans(spans).SerializeToString()
+        message: Any = encode_spans(spans)  # of a package without types
         try:
-            self._connection.request("POST", path, body, self._headers)
+            self._connection.request("POST", self._url.path or "/", message.SerializeToString(), self._headers)
             status = self._connection.getresponse().status
             fault = "" if 200 <= status < 300 else f"status {status}"
         except (OSError, HTTPException, ValueError) as error:
