@@ -63,6 +63,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "operator_create_applications": (*ADDRESS, "separated by single spaces"),
     "operator_change_application": (*ADDRESS, "separated by single spaces"),
     "operator_create_subscriptions": ADDRESS,
+    "operator_create_operator_subscription": ADDRESS,
     "operator_change_subscription": (*ADDRESS, "must have"),
     "operator_create_codes": ("separated by single spaces", "must be within", "must come with", *ADDRESS),
     "operator_create_secret": ("at most 90d",),

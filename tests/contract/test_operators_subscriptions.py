@@ -121,7 +121,7 @@ async def test_only_the_fields_that_are_sent_change(service: Service, owner: Ope
         ({"actions": [1]}, "property_type"),
         ({"actions": ["order.sold"]}, "property_value"),
         ({"actions": ["application.authorized"]}, "property_value"),
-        ({"actions": ["order.created"] * 21}, "maximum_items"),
+        ({"actions": ["order.created"] * 51}, "maximum_items"),
         ({"topic": "orders"}, "unsupported_properties"),
         ({"live_mode": True}, "unsupported_properties"),
         ({"client_id": 1}, "unsupported_properties"),

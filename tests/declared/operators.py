@@ -42,6 +42,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_terminal": {"operating_mode": "PDV"},
     "operator_approve_pairing": {"seller_id": "$seller"},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
+    "operator_create_operator_subscription": {"url": "https://8.8.8.8/hooks"},
     "operator_change_subscription": {"url": "https://8.8.8.8/other", "actions": ["order.processed"]},
     "operator_set_fault": {"kind": "late"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
@@ -214,9 +215,13 @@ async def _many_redirect_uris(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "redirect_uris": addresses})
 
 
-@TABLE.way("operator_create_subscriptions/maximum_items", "operator_change_subscription/maximum_items")
+@TABLE.way(
+    "operator_create_subscriptions/maximum_items",
+    "operator_create_operator_subscription/maximum_items",
+    "operator_change_subscription/maximum_items",
+)
 async def _many_actions(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
+    return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 51})
 
 
 @TABLE.way(

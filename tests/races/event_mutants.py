@@ -12,6 +12,9 @@ COUNTING = "paydesk/engine/events/numbering.py"
 COUNTED = "Each order that ends is counted once"
 ONCE = "Every event has one place in its feed"
 ORDERED = "An order's events are in order"
+NOTIFIED = "tests/races/test_operators_notified_races.py"
+NOTIFYING = "paydesk/operators/attention/notifying.py"
+NOTIFIED_ONCE = "Operators are notified once"
 
 EVENT_MUTANTS = (
     Mutant(
@@ -72,5 +75,23 @@ EVENT_MUTANTS = (
     numbered = await database.write(number_and_count)""",
         COUNTS,
         "runs_again and sqlite",
+    ),
+    Mutant(
+        NOTIFIED_ONCE,
+        "Two nodes announce an event at once",
+        NOTIFYING,
+        "ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED)",
+        "ORDER BY created_ms LIMIT $3)",
+        NOTIFIED,
+        "nodes_notify_once",
+    ),
+    Mutant(
+        NOTIFIED_ONCE,
+        "Nodes compare what needs a person at once",
+        NOTIFYING,
+        "    if not await tx.run(TAKE_TURN, now_ms + INTERVAL_MS, next_ms):\n        return\n",
+        "    if is_first and not await tx.run(TAKE_TURN, now_ms + INTERVAL_MS, next_ms):\n        return\n",
+        NOTIFIED,
+        "nodes_notify_once",
     ),
 )

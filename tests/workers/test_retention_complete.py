@@ -44,6 +44,8 @@ KEPT = {
     "reversals": _OF_THE_ORDER,
     "refunds": _OF_THE_ORDER,
     "event_counters": "one row for each feed",
+    "attention_watch": "one row",
+    "attention_items": "what needs a person now, and its end deletes the row",
     "database_mark": "one row",
     "clock_settings": "one row",
     "recorded_requests": "its worker keeps the last ones only",

@@ -48,6 +48,23 @@ Kind = Literal[
     "webhook_paused",
 ]
 
+AttentionKind = Literal[
+    "acquirer_unreachable",
+    "outcome_unknown",
+    "confirmation_refused",
+    "confirmation_unanswered",
+    "reversal_unconfirmed",
+    "refund_slow",
+    "terminals_offline",
+    "order_stuck",
+    "cancel_unanswered",
+    "subscription_paused",
+    "deliveries_exhausted",
+    "subscription_failing",
+    "print_stuck",
+]
+"""The kinds of what needs a person, the most urgent first: money, then terminals, then notifications."""
+
 HOUR_MS = 3_600_000
 REPORT_SECONDS = 60.0
 EVENTS_MAX = 10_000

@@ -21,6 +21,7 @@ from paydesk.engine.payments.simulator import retention as simulator
 from paydesk.engine.sellers import sessions as seller_sessions
 from paydesk.engine.terminals import retention as terminals
 from paydesk.engine.webhooks import retention as webhooks
+from paydesk.engine.webhooks.schemas import OPERATORS
 from paydesk.operators.accounts import links as operator_links
 from paydesk.platform.operation import Operation
 from paydesk.platform.retention import DAY_MS, Rule, prune
@@ -100,6 +101,7 @@ class Sweep:
             random.shuffle(sellers)
             for seller_id in sellers:
                 await self._seller(seller_id)
+        await self._seller(OPERATORS)
         for prune_old in OF_OPERATORS:
             await self._steps(partial(self._of_operators, prune_old=prune_old))
         if self.rows:

@@ -14,6 +14,7 @@ from paydesk.engine.payments import confirmations, inquiries, reversals
 from paydesk.engine.payments.refunds import attempts as refunds
 from paydesk.engine.printing import expiry as print_expiry
 from paydesk.engine.webhooks.delivery import worker as webhooks
+from paydesk.operators.attention import notifying
 from paydesk.platform.health import clock as health_clock
 from paydesk.platform.health import statistics
 from paydesk.platform.http.recording import worker as request_recording
@@ -41,6 +42,7 @@ WORKERS = (
     Worker("device.presence", presence_writing.run),
     Worker("storage.statistics", statistics.run),  # the name in logs stays
     Worker("webhooks.delivery", webhooks.run),
+    Worker("operators.notifying", notifying.run),
     Worker("events.relay", relay.run),
     Worker("http.request_recording", request_recording.run),
     Worker("retention", retention.run),

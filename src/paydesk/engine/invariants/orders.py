@@ -21,13 +21,14 @@ SELECT o.seller_id, o.order_id, o.status, o.status_detail, o.payment_status_deta
  WHERE {ORDERS_OF_PAGE} ORDER BY o.seller_id, o.order_id, e.version"""
 
 PAGE_RULES = (
+    # The notifications of operators are events without an order: they have the number of a thread in its place.
     *(
         Rule(
             f"{noun}_without_order",
             f"{subject} {{0}} has no order",
             f"""
             SELECT e.seller_id, e.order_id, e.{column} FROM {table} e
-             WHERE {ROWS_OF_PAGE} AND NOT EXISTS (
+             WHERE {ROWS_OF_PAGE} AND e.order_id LIKE 'ORD%' AND NOT EXISTS (
                    SELECT 1 FROM orders o WHERE o.seller_id = e.seller_id AND o.order_id = e.order_id)""",
         )
         for noun, subject, table, column in (

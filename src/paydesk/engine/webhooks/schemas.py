@@ -12,6 +12,18 @@ TOPIC = "orders"
 CONNECT_TOPIC = "mp-connect"
 """The topic of sellers' consents to the application."""
 
+OPERATORS_TOPIC = "operators"
+"""The topic of what operators are notified of."""
+
+OPERATORS = 1
+"""Takes the place of the application and the seller in rows about operators' notifications: no other has this number.
+
+The constraint of `subscriptions.topic` has no value for them, so their subscriptions are those of this application.
+"""
+
+TOPIC_OF = f"CASE WHEN {{0}}application_id = {OPERATORS} THEN '{OPERATORS_TOPIC}' ELSE {{0}}topic END"
+"""The topic of a row of `subscriptions`, formatted with the prefix of its columns."""
+
 EARLIER_TOPIC = "point_integration_wh"
 """The former name of `orders`; new subscriptions to it are refused."""
 
@@ -33,7 +45,7 @@ AUTHORIZED, DEAUTHORIZED = "application.authorized", "application.deauthorized"
 ACTIONS_OF = {TOPIC: ACTIONS, CONNECT_TOPIC: (AUTHORIZED, DEAUTHORIZED)}
 """The actions that a subscription may name, by topic."""
 
-TYPES = {TOPIC: "order", CONNECT_TOPIC: "mp-connect"}
+TYPES = {TOPIC: "order", CONNECT_TOPIC: "mp-connect", OPERATORS_TOPIC: "operators"}
 """The `type` of a notification, in its body and in the query, by topic."""
 
 

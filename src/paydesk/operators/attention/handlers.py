@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
+from paydesk.core.objects import Objects
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.text.redaction import redacted_url
 from paydesk.core.text.sentences import text_of
@@ -23,7 +24,7 @@ from paydesk.engine.terminals.presence import presence_of
 from paydesk.engine.terminals.print_actions.action import CREATED
 from paydesk.engine.webhooks.delivery.failing import PAUSED_AFTER_MS
 from paydesk.operators.attention import store
-from paydesk.operators.attention.sentences import KINDS, SENTENCES, Kind
+from paydesk.operators.attention.sentences import KINDS, SENTENCES
 from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.outcomes import CONFIRMATION, INQUIRY, REFUND, REVERSAL, Work
@@ -31,6 +32,7 @@ from paydesk.operators.orders.waiting import periods_of
 from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform import operator_events
 from paydesk.platform.operation import Answer, Call
+from paydesk.platform.operator_events import AttentionKind as Kind
 from paydesk.platform.storage.database import Transaction
 
 SLOW_MS = 180_000
@@ -70,15 +72,22 @@ class AttentionDocument(Closed, frozen=True):
 
 async def find_all(call: Call) -> Answer:
     """Return what needs a person; an empty list if nothing does."""
-    tx, now_ms, periods = call.tx, call.now_ms, periods_of(call.settings)
-    acquirers, items = call.shared.objects[Acquirers], list[AttentionItem]()
+    items = await find(call.tx, call.shared.objects, periods_of(call.settings), call.now_ms)
+    return Answer(200, AttentionDocument(items))
+
+
+async def find(
+    tx: Transaction, objects: Objects, periods: Periods, now_ms: int, rows_max: int = ROWS_MAX
+) -> list[AttentionItem]:
+    """Return what needs a person, of the rows of each statement at most `rows_max`."""
+    acquirers, items = objects[Acquirers], list[AttentionItem]()
     for name in acquirers.live:
         for since_ms, body in await tx.all(operator_events.OUTAGE, operator_events.outage_key(name)):
             items.append(_item("acquirer_unreachable", name, since_ms, 1, json.loads(body)))
     unreachable = {item.subject for item in items}
-    items += (fleet := await _of_terminals(tx))
+    items += (fleet := await _of_terminals(tx, rows_max))
     for order, inquiry, store_id, seen_ms, age_ms in await store.orders(
-        tx, now_ms - periods.cancel_silence_seconds * 500
+        tx, now_ms - periods.cancel_silence_seconds * 500, rows_max
     ):
         acquirer = acquirers.of(order)
         capabilities = None if acquirer is None else acquirer.capabilities
@@ -91,8 +100,8 @@ async def find_all(call: Call) -> Answer:
         may_go = item.kind == "order_stuck" and order.permitted_ms is None
         if not (may_go and _overlaps(fleet, order.live, order.seller_id, store_id)):
             items.append(item)
-    items += await _of_acquirers(tx, now_ms)
-    repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
+    items += await _of_acquirers(tx, now_ms, rows_max)
+    repairs = await (objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
         subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
         repair = repairs.get(subscription_id)
@@ -105,18 +114,18 @@ async def find_all(call: Call) -> Answer:
             items.append(_item("subscription_failing", subscription_id, failing_ms, live, {**said, **until}))
         if exhausted_ms is not None:
             items.append(_item("deliveries_exhausted", subscription_id, exhausted_ms, live, said, count=exhausted))
-    for action, age_ms in await store.actions(tx, now_ms - PRINTING_MS):
+    for action, age_ms in await store.actions(tx, now_ms - PRINTING_MS, rows_max):
         state = {"is_fetched": action.status != CREATED.name, "is_offline": presence_of(age_ms) == "offline"}
         place = {"terminal_id": action.terminal_id}
         items.append(_item("print_stuck", action.action_id, action.updated_ms, action.live, state, **place))
     items.sort(key=lambda item: (KINDS.index(item.kind), item.since_date))
-    return Answer(200, AttentionDocument(items))
+    return items
 
 
-async def _of_terminals(tx: Transaction) -> list[AttentionItem]:
+async def _of_terminals(tx: Transaction, rows_max: int) -> list[AttentionItem]:
     """Return the terminals that went offline together: of all sellers, else of a seller, else of a store."""
     items = list[AttentionItem]()
-    for live, seller_id, store_id, count, total, since_ms, seller, shop in await tx.all(store.TERMINALS, ROWS_MAX):
+    for live, seller_id, store_id, count, total, since_ms, seller, shop in await tx.all(store.TERMINALS, rows_max):
         if not _overlaps(items, live, seller_id, store_id):
             given: dict[str, Any] = {"seller_id": seller_id, "store_id": store_id, "count": count, "total": total}
             subject, names = str(store_id or seller_id or "all"), {"seller": seller, "store": shop}
@@ -130,7 +139,7 @@ def _overlaps(fleet: list[AttentionItem], *keys: int | None) -> bool:
     return any(all(None in pair or pair[0] == pair[1] for pair in zip(keys, own, strict=True)) for own in owned)
 
 
-async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
+async def _of_acquirers(tx: Transaction, now_ms: int, rows_max: int) -> list[AttentionItem]:
     """Return the confirmations, reversals and refunds that the acquirer refuses, or has not answered for long."""
     items, slow_ms = [], now_ms - SLOW_MS
     kinds: tuple[tuple[Kind, Work, str, str, tuple[int, ...]], ...] = (
@@ -141,7 +150,7 @@ async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
         ("refund_slow", REFUND, "created_ms", store.REFUNDS, (slow_ms,)),
     )
     for kind, work, since, sql, before in kinds:
-        for one in [work.read(row) for row in await tx.all(sql, *before, ROWS_MAX)]:
+        for one in [work.read(row) for row in await tx.all(sql, *before, rows_max)]:
             amount = _amount(getattr(one, "amount", ""), getattr(one, "currency", None) or "")
             names = {"amount": amount, "next": time_or_none(one.next_ms), "waits_for": getattr(one, "waits_for", None)}
             given = {"order_id": one.order_id}

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import get_args
 
 from paydesk.core.text.sentences import First, Lines, When
 from paydesk.operators.attention.store import DELIVERIES_MAX
+from paydesk.platform.operator_events import AttentionKind as Kind
 
-Kind = Literal[
-    "acquirer_unreachable",
-    "outcome_unknown",
-    "confirmation_refused",
-    "confirmation_unanswered",
-    "reversal_unconfirmed",
-    "refund_slow",
-    "terminals_offline",
-    "order_stuck",
-    "cancel_unanswered",
-    "subscription_paused",
-    "deliveries_exhausted",
-    "subscription_failing",
-    "print_stuck",
-]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The most urgent first: money, then terminals, then notifications."""
 
 
 def _by_wait(usual: str, **others: str) -> First:

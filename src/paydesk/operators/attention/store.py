@@ -97,7 +97,7 @@ SELECT g.live, g.seller_id, g.store_id, CAST(g.offline AS bigint), CAST(g.total 
 
 
 async def orders(
-    tx: Transaction, canceled_before_ms: int
+    tx: Transaction, canceled_before_ms: int, limit: int
 ) -> list[tuple[Order, OpenInquiry | None, int | None, int | None, int | None]]:
     """Return open orders with an unknown outcome, an unanswered cancel request, or a terminal that is offline.
 
@@ -106,10 +106,10 @@ async def orders(
     width = len(Order.__struct_fields__)
     return [
         (Order(*row[:width]), OpenInquiry(*row[width:-3]) if row[width] is not None else None, *row[-3:])
-        for row in await tx.all(ORDERS, canceled_before_ms, ROWS_MAX)
+        for row in await tx.all(ORDERS, canceled_before_ms, limit)
     ]
 
 
-async def actions(tx: Transaction, before_ms: int) -> list[tuple[PrintAction, int | None]]:
+async def actions(tx: Transaction, before_ms: int, limit: int) -> list[tuple[PrintAction, int | None]]:
     """Return the open print actions that have not changed since a time, with how long ago their terminals were seen."""
-    return [(PrintAction(*action), age_ms) for *action, age_ms in await tx.all(ACTIONS, before_ms, ROWS_MAX)]
+    return [(PrintAction(*action), age_ms) for *action, age_ms in await tx.all(ACTIONS, before_ms, limit)]

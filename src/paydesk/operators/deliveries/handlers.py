@@ -17,7 +17,7 @@ from paydesk.engine.orders.search.query import DATE, instant_of
 from paydesk.engine.webhooks import schedule
 from paydesk.engine.webhooks.delivery import resend_store, store
 from paydesk.engine.webhooks.delivery.store import Target
-from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, OPERATORS, OPERATORS_TOPIC, TOPIC, TYPES
 from paydesk.operators import audit, lists, owners
 from paydesk.operators.deliveries.retried import ATTEMPTS_ENDED, Retried, times
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
@@ -32,7 +32,7 @@ SINCE_MS_MIN = -(2**62)
 
 OWNER = owners.statement("deliveries", "delivery_id")
 
-_ACTION = """CASE WHEN order_id LIKE 'ORD%' THEN
+_ACTION = f"""CASE WHEN order_id LIKE 'ORD%' OR seller_id IN ({OPERATORS}) THEN
        (SELECT e.action FROM order_events e
          WHERE e.seller_id = deliveries.seller_id AND e.order_id = deliveries.order_id
            AND e.version = deliveries.version)
@@ -82,9 +82,9 @@ class DeliveryDocument(Retried, frozen=True):
     """The delivery of a notification about an order, or about an application's authorization."""
 
     id: str
-    seller_id: int
+    seller_id: Annotated[int, Meta(description="1 if it is for operators.")]
     subscription_id: str
-    topic: Annotated[str, one_of(ACTIONS_OF)]
+    topic: Annotated[str, one_of(TYPES)]
     version: int
     action: Annotated[str, Meta(description="The notification's `action`.")]
     url: Annotated[str, Meta(description="The subscription's, with the values of secret parameters masked.")]
@@ -211,7 +211,7 @@ class Resends(Buckets[str]):
 async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:
     """Return the delivery of an id in lower case, or None."""
     owner = await tx.one(OWNER, delivery_id)
-    row = await tx.one(DELIVERY, owner[0], delivery_id) if owner is not None else None
+    row = await tx.one(DELIVERY, OPERATORS if owner is None else owner[0], delivery_id)
     return None if row is None else _present(row)
 
 
@@ -241,9 +241,13 @@ async def of_path(tx: Transaction, path: str) -> DeliveryDocument:
 def _present(row: Row) -> DeliveryDocument:
     created_ms, seller_id, delivery_id, subscription_id, subject, version, action, url, *more = row
     status, resend_ms, attempts, next_ms, ended_ms = more
-    # Digits are the application of an authorization.
+    # Digits are the application of an authorization, or a thread of operators' notifications.
     topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
-    fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, created_ms, ended_ms)}
+    fields: dict[str, Any] = times(attempts, next_ms, created_ms, ended_ms)
+    if seller_id == OPERATORS:
+        topic = OPERATORS_TOPIC
+    else:
+        fields[name] = subject
     if next_ms == schedule.PARKED_MS and ended_ms is None:
         fields["paused"] = True
     if resend_ms is not None:

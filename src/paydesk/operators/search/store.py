@@ -121,7 +121,7 @@ async def delivery(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa:
     one = await deliveries.find(tx, text.lower())
     if one is None:
         return []
-    about = one.order_id or f"application {one.client_id}"
+    about = one.order_id or (f"application {one.client_id}" if one.client_id else "operators")
     return [SearchHit("delivery", one.id, f"{one.action} to {one.url}", about, one.status, one.created_date)]
 
 

@@ -11,17 +11,23 @@ from pydantic import Field
 
 from paydesk.core.model import NO_CARD_NUMBER, Model
 from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.engine.webhooks.subscriptions.store import EVERY_TOPIC
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import listed
 from paydesk.operators.schemas import Change, Id
 from paydesk.operators.words import Shown
 
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
-_ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
+_ACTION: dict[str, Any] = {"enum": [action for actions in EVERY_TOPIC.values() for action in actions]}
+
+_GROUPS = {"attention": "Everything that needs a person", "event": "Every operator event"}
 
 
 async def _actions(_: Reader, names: Document) -> Choices:
-    return [(action, action) for action in ACTIONS_OF[names.get("topic", TOPIC)]]
+    """Return the actions of the topic; of operators' many ones the groups, and those that are chosen already."""
+    topic = names.get("topic", TOPIC)
+    shown = EVERY_TOPIC[topic] if topic in ACTIONS_OF else dict.fromkeys((*_GROUPS, *names.get("actions", ())))
+    return [(action, _GROUPS.get(action, action)) for action in shown]
 
 
 Url = Annotated[
@@ -36,7 +42,7 @@ Url = Annotated[
 ]
 Actions = Annotated[
     list[Annotated[str, Field(max_length=64, json_schema_extra=_ACTION)]],
-    Field(max_length=20, description="Only these actions; an empty list means all."),
+    Field(max_length=50, description="Only these actions; an empty list means all."),
     Shown(
         "Actions",
         labels=_actions,
@@ -78,6 +84,13 @@ class SubscriptionRequest(Model):
             option="--live/--test",
         ),
     ] = False
+    actions: Actions | None = None
+
+
+class OperatorSubscriptionRequest(Model):
+    """`POST /operator/v1/subscriptions/operators`."""
+
+    url: Url
     actions: Actions | None = None
 
 

@@ -14,6 +14,7 @@ from paydesk.core.ids import UUID
 from paydesk.core.response import Closed, Time
 from paydesk.engine.oauth.clients import applications
 from paydesk.engine.webhooks.addresses import AddressRefused
+from paydesk.engine.webhooks.schemas import OPERATORS, OPERATORS_TOPIC
 from paydesk.engine.webhooks.subscriptions import backlog, pausing
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.engine.webhooks.subscriptions.pausing import PausedBy
@@ -22,8 +23,9 @@ from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.subject import Subject
 from paydesk.operators.subscriptions import store
-from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
+from paydesk.operators.subscriptions.fields import OperatorSubscriptionRequest, SubscriptionChange, SubscriptionRequest
 from paydesk.operators.words import Shown
+from paydesk.platform import roles
 from paydesk.platform.filters import Filters
 from paydesk.platform.operation import Answer, Call, Query
 from paydesk.platform.storage.database import Transaction
@@ -57,7 +59,7 @@ class SubscriptionDocument(Closed, frozen=True, kw_only=True):
     """A subscription with the ids of its secrets; an empty list of actions means all."""
 
     id: str
-    client_id: str
+    client_id: Annotated[str, Meta(description="Absent if it is for operators.")] | None = None
     topic: str
     live_mode: bool
     url: str
@@ -86,19 +88,29 @@ class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
 async def create(call: Call) -> Answer:
     """Subscribe an application. The host name is resolved before the transaction begins."""
     body: SubscriptionRequest = call.body
+    return await _create(call, body.client_id, body.topic if body.topic != OPERATORS_TOPIC else "", live=body.live_mode)
+
+
+async def create_for_operators(call: Call) -> Answer:
+    """Subscribe operators to what needs a person and to operator events."""
+    return await _create(call, OPERATORS, OPERATORS_TOPIC, live=True)
+
+
+async def _create(call: Call, application_id: int, topic: str, *, live: bool) -> Answer:
+    body: SubscriptionRequest | OperatorSubscriptionRequest = call.body
     actions = body.actions or []
-    await _refuse_invalid(call, body.client_id, topic=body.topic, url=body.url, actions=actions)
+    await _refuse_invalid(call, application_id, topic=topic, url=body.url, actions=actions)
     now_ms = call.clock.now_ms()  # Resolving the name took time, and the subscription gets no earlier events.
 
     async def work(tx: Transaction) -> NewSubscription:
-        if await applications.lock_shared(tx, body.client_id) is None:
+        if topic != OPERATORS_TOPIC and await applications.lock_shared(tx, application_id) is None:
             raise APPLICATION_NOT_FOUND.with_reason("unknown application")
         subscription, secret = await subscriptions.create(
             tx,
             call.keys,
-            application_id=body.client_id,
-            topic=body.topic,
-            live=body.live_mode,
+            application_id=application_id,
+            topic=topic,
+            live=live,
             url=body.url,
             actions=actions,
             now_ms=now_ms,
@@ -215,7 +227,7 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
     return SubscriptionDocument.of(
         subscription,
         id=subscription.subscription_id,
-        client_id=str(subscription.application_id),
+        client_id=None if subscription.topic == OPERATORS_TOPIC else str(subscription.application_id),
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
         status="active" if subscription.paused_ms is None else "paused",
@@ -233,7 +245,10 @@ PAGES = lists.Pages(lists.Page[CountedSubscription], _list, (OF_APPLICATION, _SO
 
 async def _lock(tx: Transaction, call: Call) -> Subscription | None:
     sent_id = call.paths[0]
-    return await subscriptions.lock(tx, sent_id.lower()) if UUID.fullmatch(sent_id) else None
+    found = await subscriptions.lock(tx, sent_id.lower()) if UUID.fullmatch(sent_id) else None
+    if found is not None and found.topic == OPERATORS_TOPIC:
+        roles.check(call.caller.role, "owner")
+    return found
 
 
 SUBSCRIPTION: Subject[Subscription] = Subject(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, UUID_PATTERN
 from paydesk.core.text.sentences import When
+from paydesk.engine.webhooks.schemas import OPERATORS_TOPIC
 from paydesk.operators import errors
-from paydesk.operators.noun import Noun
+from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.subscriptions import fields, handlers, secrets
-from paydesk.operators.words import Column, Once, Words
+from paydesk.operators.words import Action, Column, Once, Words
 
 _EXAMPLE = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 _PAGE = "/webhooks/subscriptions/{subscription_id}"
@@ -88,6 +89,44 @@ OPERATIONS = (
                 "--client-id 3676047501096810 --url https://shop.example/webhooks --live --action order.processed"
                 " --action order.failed",
                 "--topic mp-connect --url https://shop.example/webhooks",
+            ),
+        ),
+    ),
+    ROWS.post(
+        "subscriptions/operators",
+        "operator_create_operator_subscription",
+        handlers.create_for_operators,
+        body=fields.OperatorSubscriptionRequest,
+        answer=handlers.NewSubscription,
+        status=201,
+        role="owner",
+        errors=(PROPERTY_VALUE,),
+        transaction="none",
+        description="For owners only, and so are changes of it. The response contains the secret that signs the"
+        " notifications; it is not shown again.",
+        action=Action(
+            SUBSCRIPTION,
+            "create",
+            Words(
+                "Notify operators",
+                says=(
+                    "What needs a person is sent to this URL when it appears and when it is gone, and each operator"
+                    " event once. The secret that signs them is shown once.",
+                    "What is open already is not sent. Without a choice, both are sent. The command can choose single"
+                    " kinds.",
+                ),
+                done="The subscription is created. The receiver verifies the signatures of its notifications with this"
+                " secret:",
+                did="Added",
+                form="notify-operators",
+                command="subscriptions notify-operators",
+                submit="Create the subscription",
+                once=Once("secret", "Secret"),
+                facts=lambda names: {"topic": OPERATORS_TOPIC, **names},
+                examples=(
+                    "--url https://ops.example/paydesk",
+                    "--url https://ops.example/paydesk --action attention --action event.owner_added",
+                ),
             ),
         ),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from paydesk.engine.webhooks.schedule import EXHAUSTED
+from paydesk.engine.webhooks.schemas import TOPIC_OF
 from paydesk.engine.webhooks.subscriptions.backlog import EXHAUSTED_COUNT, PENDING_COUNT
 from paydesk.engine.webhooks.subscriptions.store import EVERY_APPLICATION, Subscription
 from paydesk.platform.storage.database import Row
@@ -22,8 +23,9 @@ _URGENCY = f"""CASE WHEN all_of.paused_ms IS NOT NULL AND all_of.paused_by = 'fa
 
 def _statement(key: str, urgency: str, after: str, limit: str, application: str) -> str:
     """Return the statement of a list whose rows begin with their key."""
+    columns = ", ".join(TOPIC_OF.format("s.") if name == "topic" else f"s.{name}" for name in _NAMES)
     return f"""
-SELECT {key}, {", ".join(f"s.{name}" for name in _NAMES)},
+SELECT {key}, {columns},
        {PENDING_COUNT}, {EXHAUSTED_COUNT}
   FROM (SELECT ranked.* FROM (
                SELECT all_of.*{urgency} FROM subscriptions all_of

@@ -42,7 +42,7 @@ async def show(request: ConsoleRequest) -> Answer:
         live_on=LIVE_ON,
         here=HERE,
         subscriptions=subscriptions["data"],
-        applications=await names(request, {one["client_id"] for one in subscriptions["data"]}),
+        applications=await names(request, {one["client_id"] for one in subscriptions["data"] if "client_id" in one}),
         more_subscriptions=next_page(HERE, {}, subscriptions, "subscriptions_after", fragment="#subscriptions"),
         is_rest=bool(after),
         failed=failed["data"],
@@ -60,6 +60,8 @@ async def show(request: ConsoleRequest) -> Answer:
 async def show_subscription(request: ConsoleRequest) -> Answer:
     """Show a subscription: its state, its secrets, its deliveries."""
     subscription = await request.api.get("subscriptions/{}", request.path)
+    client_id = subscription.get("client_id")
+    application = await request.api.get("applications/{}", client_id) if client_id else {"name": "Operators"}
     here = f"{PATH}/webhooks/subscriptions/{subscription['id']}"
     filters = filters_in(request, ("status",))
     listed = await _listed(request, {**filters, "subscription": subscription["id"]})
@@ -71,7 +73,8 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
         live_on=f"delivery subscriptions:{subscription['id']} deliveries terminal",
         here=here,
         subscription=subscription,
-        application=(await request.api.get("applications/{}", subscription["client_id"]))["name"],
+        application=application["name"],
+        may_change=request.may_change if client_id else request.is_owner,
         columns=columns_of(DELIVERIES, "url"),
         deliveries=listed["data"],
         filters=filters,

@@ -8,7 +8,7 @@ from typing import Any
 from paydesk.engine.webhooks import schedule
 from paydesk.engine.webhooks.delivery.send import Message
 from paydesk.engine.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
-from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, OPERATORS_TOPIC, TOPIC, TOPIC_OF
 from paydesk.platform.jobs import Claim
 from paydesk.platform.storage.database import Transaction
 
@@ -47,8 +47,8 @@ SELECT min((SELECT min(d.next_ms) FROM deliveries d
 """
 
 # `orders` end for an application when the seller has withdrawn all of its authorizations; `mp-connect` continues.
-TARGET = """
-SELECT s.url, s.application_id, s.topic,
+TARGET = f"""
+SELECT s.url, s.application_id, {TOPIC_OF.format("s.")},
        CASE WHEN s.deleted_ms IS NOT NULL
               OR (s.topic = 'orders'
                   AND EXISTS (SELECT 1 FROM authorizations
@@ -76,9 +76,12 @@ def _body(events: str, same: str) -> str:
     return f"(SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND {same})"
 
 
-# For `mp-connect`, `order_id` contains the application's id.
+_OF_ORDER = _body("order_events", "e.order_id = deliveries.order_id AND e.version = deliveries.version")
+
+# For `mp-connect`, `order_id` contains the application's id; for operators that of the thread.
 BODY = {
-    TOPIC: _body("order_events", "e.order_id = deliveries.order_id AND e.version = deliveries.version"),
+    TOPIC: _OF_ORDER,
+    OPERATORS_TOPIC: _OF_ORDER,
     CONNECT_TOPIC: _body(
         "application_events",
         "e.application_id = CAST(deliveries.order_id AS bigint) AND e.version = deliveries.version",

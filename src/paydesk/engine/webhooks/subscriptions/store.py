@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import msgspec
 
@@ -13,8 +14,9 @@ from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks import urls
 from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver
-from paydesk.engine.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, OPERATORS_TOPIC, TOPIC, TOPIC_OF
 from paydesk.engine.webhooks.signatures import signature
+from paydesk.platform import operator_events
 from paydesk.platform.storage.database import Transaction
 
 CREATE = """
@@ -26,12 +28,21 @@ ADD_GENERATION = """
 INSERT INTO subscription_secrets (subscription_id, generation, key_version, created_ms) VALUES ($1, $2, $3, $4)
 """
 
+EVERY_TOPIC: Mapping[str, Sequence[str]] = {
+    **ACTIONS_OF,
+    OPERATORS_TOPIC: (
+        *("attention", *(f"attention.{kind}" for kind in get_args(operator_events.AttentionKind))),
+        *("event", *(f"event.{kind}" for kind in get_args(operator_events.Kind))),
+    ),
+}
+"""The actions of all topics: of operators all that needs a person, all events, or kinds of these."""
+
 FIRST_GENERATION = 1
 EVERY_APPLICATION = -1
 """Selects the subscriptions of all applications."""
 
-_COLUMNS = """subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms, paused_ms,
-       paused_by, failing_since_ms"""
+_COLUMNS = f"""subscription_id, application_id, live, {TOPIC_OF.format("")}, url, actions, secret_generation,
+       created_ms, paused_ms, paused_by, failing_since_ms"""
 
 LISTED = f"""
 SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms IS NULL
@@ -75,7 +86,10 @@ SELECT subscription_id, generation, key_version, created_ms, dropped_ms FROM sub
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One row of `subscriptions`. `secret_generation` is that of its primary secret."""
+    """One row of `subscriptions`, with the topic `operators` if it is for them.
+
+    `secret_generation` is that of its primary secret.
+    """
 
     subscription_id: str
     application_id: int
@@ -137,10 +151,10 @@ async def refuse_invalid(
     details = [*of_url.details]
     if topic == EARLIER_TOPIC:
         details.insert(0, f"'$.topic' - {EARLIER_TOPIC} is no longer supported; use {TOPIC}")
-    elif topic not in ACTIONS_OF:
+    elif topic not in EVERY_TOPIC:
         details.insert(0, f"'$.topic' - must be {' or '.join(ACTIONS_OF)}")
     # The actions of an invalid topic are checked as those of `orders`.
-    valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
+    valid = EVERY_TOPIC.get(topic, EVERY_TOPIC[TOPIC])
     details += [
         f"'$.actions[{index}]' - must be one of {', '.join(valid)}"
         for index, action in enumerate(actions)
@@ -192,7 +206,7 @@ async def create(
         subscription.subscription_id,
         application_id,
         int(live),
-        topic,
+        TOPIC if topic == OPERATORS_TOPIC else topic,
         url,
         subscription.actions,
         FIRST_GENERATION,
@@ -260,7 +274,7 @@ async def secrets_between(tx: Transaction, first: str, last: str) -> list[Subscr
 
 def _encoded(topic: str, actions: Sequence[str]) -> str:
     """Return the actions as they are stored: each once, in the order of the topic."""
-    return msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode()
+    return msgspec.json.encode([action for action in EVERY_TOPIC[topic] if action in actions]).decode()
 
 
 async def _url_faults(
