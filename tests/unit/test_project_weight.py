@@ -10,10 +10,10 @@ from tables import each
 ROOT = Path(__file__).parents[2]
 LINES_MAX = {
     "src/paydesk/core": 2_570,
-    "src/paydesk/platform": 12_540,
-    "src/paydesk/engine": 22_470,
+    "src/paydesk/platform": 12_560,
+    "src/paydesk/engine": 22_540,
     "src/paydesk/console": 1_300,
-    "src/paydesk/operators": 14_600,
+    "src/paydesk/operators": 14_830,
     "src/paydesk/service": 1_320,
     "src/paydesk/commands": 3_900,
     "src/paydesk_dev": 15_300,
