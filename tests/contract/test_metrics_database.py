@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import re
 
 import pytest
@@ -45,6 +46,7 @@ EMPTY: Page = {
     **{("slots_held", age): 0 for age in ("under_1m", "under_5m", "under_1h", "over_1h")},
     **{("terminals", presence): 0 for presence in ("online", "degraded", "offline")},
     **{("worker_oldest_age_seconds", worker): 0 for worker in WORKERS},
+    ("confirmation_deadline_seconds",): math.inf,
     ("subscriptions_failing",): 0,
     ("clock_difference_seconds",): 0,
     ("schema_version",): shipped()[-1].version,
@@ -134,6 +136,7 @@ async def test_every_number_is_right(database: Database) -> None:
         ("terminals", "degraded"): 1,
         ("terminals", "offline"): 3,
         **{("worker_oldest_age_seconds", worker): 11 + after for after, worker in enumerate(WORKERS)},
+        ("confirmation_deadline_seconds",): 300,
         ("subscriptions_failing",): 2,
     }
     expected = EMPTY | changed
@@ -187,6 +190,10 @@ async def _jobs(service: Service, now_ms: int) -> None:
     ):
         await run(database, f"UPDATE {table} SET {opened}, {is_live} WHERE {key} = '0'")
         await run(database, f"UPDATE {table} SET {opened}, {is_test} WHERE {key} = '1'")
+    # The test one is nearer; so is that of the one that has ended.
+    for place, seconds in (("0", 300), ("1", 200), ("2", 100)):
+        until_ms = now_ms + seconds * 1000
+        await run(database, "UPDATE confirmations SET deadline_ms = $2 WHERE order_id = $1", place, until_ms)
     await run(database, "UPDATE refunds SET status = 'processing' WHERE refund_id = '2'")
     for table, live, age, due in (
         ("inquiries", 1, 61, 1), ("inquiries", 0, 71, 17), ("reversals", 1, 62, 18), ("reversals", 0, 72, 1),

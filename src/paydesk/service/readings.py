@@ -11,6 +11,7 @@ from paydesk.engine.webhooks import readings as webhooks
 
 READINGS = (
     *(jobs.JOB.reading for jobs in (inquiries, reversals, refunds, confirmations)),
+    confirmations.NEXT_DEADLINE,
     *webhooks.READINGS,
     *orders.READINGS,
     *events.READINGS,

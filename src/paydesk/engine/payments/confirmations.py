@@ -31,6 +31,7 @@ from paydesk.engine.payments.confirmation_store import Confirmation
 from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe
 from paydesk.engine.payments.lifecycles import CONFIRMATIONS, PROVISIONAL
 from paydesk.engine.payments.outcomes import alert
+from paydesk.platform.metrics.database import COUNTED_MAX, DatabaseGauge, Reading
 
 Decision = Literal["confirmed", "refused", "retry"]
 
@@ -157,3 +158,15 @@ class ConfirmationAttempt(Attempt[Confirmation]):
 
 
 JOB = AcquirerJob("confirmation of", CONFIRMATIONS, Confirmation, "order_id", ConfirmationAttempt.process)
+
+_NEXT_DEADLINE = DatabaseGauge(
+    "paydesk_confirmation_deadline_seconds", "Until the acquirer's first deadline of a live confirmation; +Inf: none."
+)
+NEXT_DEADLINE = Reading(
+    f"""
+SELECT (MIN(deadline_ms) - CAST($1 AS bigint)) / 1000.0
+  FROM (SELECT deadline_ms FROM confirmations WHERE live = 1 AND {CONFIRMATIONS.open} AND seller_id > 0
+         ORDER BY created_ms LIMIT {COUNTED_MAX}) AS oldest""",
+    ((_NEXT_DEADLINE, ()),),
+    lambda now_ms, _: (now_ms,),
+)

@@ -46,7 +46,7 @@ Actions = Annotated[
     Shown(
         "Actions",
         labels=_actions,
-        help="Only this action, such as order.processed; may be given several times.",
+        help="Only this action, such as order.processed, or attention for operators; may be given several times.",
         option="--action",
         none="--all-actions",
     ),

@@ -5,6 +5,7 @@ A reading costs little however many orders there are: it uses an index of open r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ KEPT_SECONDS = 15.0
 
 
 class DatabaseGauge(NamedTuple):
-    """A number on the page. One that `is_age` is read as an instant; without one, and before it, its age is 0."""
+    """A number on the page; +Inf if there is none. One that `is_age` is read as an instant: before it the age is 0."""
 
     name: str
     text: str
@@ -103,6 +104,9 @@ def _as_text(now_ms: int, columns: Columns, row: Iterable[float | None]) -> str:
     for (of, labels), value in zip(columns, row, strict=True):
         if of not in gauges:
             gauges[of] = Gauge(of.name, of.text, of.labels, registry=registry)
-        number = 0 if value is None else max(now_ms - value, 0) / 1000 if of.is_age else value
+        if of.is_age:
+            number = 0 if value is None else max(now_ms - value, 0) / 1000
+        else:
+            number = math.inf if value is None else value
         (gauges[of].labels(*labels) if labels else gauges[of]).set(number)
     return generate_latest(registry).decode()
