@@ -59,7 +59,7 @@ def play(folder: Path, run: Run, serving: Serving) -> None:
         assert ended.returncode == 0, ended.stderr
         said += ended.stdout
     (operator_token,) = re.findall(r"PDO-\S+", said)
-    with _switch(folder), serving():
+    with switch(folder), serving():
         clients, operators = f"http://{CLIENTS}", f"http://{OPERATORS}"
         shop = RemoteShop(clients, operators, operator_token)
         live_token, test_token = shop.access_token(live=True), shop.access_token(live=False)
@@ -95,7 +95,8 @@ def _running(folder: Path, *arguments: str, line: str, **variables: str) -> Iter
             process.terminate()
 
 
-def _switch(folder: Path) -> AbstractContextManager[str]:
+def switch(folder: Path) -> AbstractContextManager[str]:
+    """Run the example switch until the end."""
     program = str(ROOT / "examples" / "switch" / "switch.py")
     address = f"{SWITCH[0]}:{SWITCH[1]}"
     key = ("--key-id", "shop-1", "--secret-file", str(folder / "switch.key"))

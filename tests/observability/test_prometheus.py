@@ -1,34 +1,36 @@
-"""A real Prometheus reads a running node: alerts fire and end with what they are about, and every panel is answered."""
+"""A real Prometheus reads running nodes: alerts fire and end with what they are about, sums and panels are right."""
 
 from __future__ import annotations
 
-import json
-import re
+import asyncio
+import os
+import signal
 import subprocess
 import time
-import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import asyncpg
 import pytest
 
 import bare_order
+import first_day
 from command_line import command
-from free_port import free_port
-from observability.files import ALERTS, FILES, program, queries
+from faults.clocked_node import write_offset
+from node_process import NodeProcess
+from observability.files import program, queries
+from observability.prometheus import READABLE, TOKEN, Prometheus
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database
-from plain_rows import SELLER, STORE, TERMINAL, run
+from paydesk_process import request
+from plain_rows import CONFIRMATION, DELIVERY, SELLER, STORE, SUBSCRIBE, TERMINAL, run
 from serve_process import ServeProcess
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-TOKEN = "scraped-by-the-tests-scraped-by-the-tests"
 TERMINALS, FUTURE_MS = 12, 4102444800000
 SEEN = "UPDATE terminals SET last_seen_ms = $1"
 OPEN_INQUIRY = """
@@ -38,71 +40,13 @@ OPEN_REVERSAL = """
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,
                        attempts, next_ms, created_ms)
 VALUES ($1, $2, $2, $2, '1', 1, 100, '1', 'pending', 1, $3, $4)"""
+UNCONFIRMED = """
+UPDATE confirmations
+   SET live = 1, status = 'confirming', ended_ms = NULL, next_ms = $1, created_ms = $2, deadline_ms = $3"""
+CLAIMED = "UPDATE deliveries SET claimed_until_ms = $1, next_ms = $2"
+AT_SWITCH = "UPDATE orders SET live = 1, seller_id = 7, acquirer = 'switch'"
+SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 UNKNOWN = ("at_terminal", "check_on_terminal", "check_on_terminal")
-
-
-@dataclass
-class Prometheus:
-    """The program, with the example of its configuration."""
-
-    folder: Path
-    operators: str
-    port: int
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Run it until the end of the block. Nothing waits before it is raised."""
-        (self.folder / "token").write_text(TOKEN)
-        example = (FILES / "prometheus.yml").read_text().replace("/etc/prometheus/paydesk-token", "token")
-        example = re.sub(r'"10.0.0.11:8378", "10.0.0.12:8378"', f'"{self.operators}"', example)
-        example = re.sub(r"(scrape|evaluation)_interval: \d+s", r"\1_interval: 1s", example)
-        example = re.sub(r"(?ms)^alerting:.*?^(?=\S)", "", example)
-        (self.folder / "prometheus.yml").write_text(example)
-        (self.folder / ALERTS.name).write_text(re.sub(r"for: \d+m", "for: 0s", ALERTS.read_text()))
-        options = (f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address=127.0.0.1:{self.port}")
-        with (self.folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [program("prometheus"), "--config.file=prometheus.yml", *options],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            wait_until(lambda: self._is_ready() or process.poll() is not None)
-            assert process.poll() is None, (self.folder / "log").read_text()
-            yield
-        finally:
-            process.terminate()
-            process.wait()
-
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready") as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    def ask(self, path: str, **parameters: str) -> Any:
-        """Return the data of an answer of its API. Raises `HTTPError` if a query is wrong."""
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{query}") as answer:
-            document = json.load(answer)
-        assert document["status"] == "success", document
-        assert not document.get("warnings"), document
-        return document["data"]
-
-    def value(self, query: str) -> float | None:
-        """Return the one value of a query, None if it has none."""
-        found = self.ask("query", query=query)["result"]
-        return float(found[0]["value"][1]) if found else None
-
-    def firing(self) -> set[str]:
-        """Return the names of the alerts that fire."""
-        return {one["labels"]["alertname"] for one in self.ask("alerts")["alerts"] if one["state"] == "firing"}
-
-    def fires(self, *names: str) -> None:
-        """Wait until these alerts fire and no other."""
-        wait_until(lambda: self.firing() == {*names}, self.firing)
 
 
 @asynccontextmanager
@@ -118,23 +62,27 @@ async def opened(url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 def serve(database_url: str, tmp_path: Path) -> Iterator[ServeProcess]:
     """A node that Prometheus may read."""
-    tmp_path.chmod(0o700)
-    variables = {"PAYDESK_METRICS_TOKEN": "env:SCRAPED", "SCRAPED": TOKEN}
-    node = ServeProcess(database_url, tmp_path, shared=True, **variables)
-    migrated = command("migrate", folder=tmp_path, **node.variables)
+    with _serving(database_url, tmp_path) as node:
+        yield node
+
+
+@contextmanager
+def _serving(database_url: str, folder: Path, processes: int = 1, **variables: str) -> Iterator[ServeProcess]:
+    folder.chmod(0o700)
+    options = () if processes == 1 else ("--processes", str(processes))
+    node = ServeProcess(database_url, folder, *options, shared=True, **READABLE, **variables)
+    migrated = command("migrate", folder=folder, **node.variables)
     assert migrated.returncode == 0, migrated.stderr
-    node.start()
-    node.wait_for("listening", 1)
     try:
+        node.start()
+        node.wait_for("listening" if processes == 1 else "process_ready", processes)
         yield node
     finally:
         node.close()
 
 
-def _prometheus(serve: ServeProcess) -> Prometheus:
-    folder = serve.folder / "prometheus"
-    folder.mkdir()
-    return Prometheus(folder, serve.variables["PAYDESK_OPERATOR_LISTEN"], free_port())
+def _prometheus(*nodes: ServeProcess) -> Prometheus:
+    return Prometheus(nodes[0].folder / "prometheus", [node.variables["PAYDESK_OPERATOR_LISTEN"] for node in nodes])
 
 
 @pytest.mark.long(reason="Prometheus reads a page once a second")
@@ -174,8 +122,139 @@ async def test_alerts_fire_and_end(serve: ServeProcess, database_url: str) -> No
             await run(database, OPEN_REVERSAL, 7, "01J67CQQH5904WDBVZEM4JMEP4", FUTURE_MS, hour_ago_ms)
             await database.write(lambda tx: bare_order.insert(tx, "ORD01J67CQQH5904WDBVZEM4JMEP5", UNKNOWN))
             await run(database, SEEN, hour_ago_ms)
-            watching.fires("UnknownOutcomeOld", "ReversalOld", "SlotsHeld", "FleetSilent")
-            for table in ("inquiries", "reversals", "orders"):
+            await run(database, CONFIRMATION, 7, "ORD01J67CQQH5904WDBVZEM4JMEP6")
+            await run(database, UNCONFIRMED, FUTURE_MS, hour_ago_ms, hour_ago_ms + 5_000_000)
+            await run(database, SUBSCRIBE, SUBSCRIPTION)
+            await run(database, DELIVERY, 7, "e.1", SUBSCRIPTION, "ORD1", 1, "pending", hour_ago_ms)
+            await run(database, CLAIMED, FUTURE_MS, hour_ago_ms)
+            watching.fires(
+                "UnknownOutcomeOld",
+                "ReversalOld",
+                "ConfirmationNearDeadline",
+                "DeliveriesStuck",
+                "SlotsHeld",
+                "FleetSilent",
+            )
+            for table in ("inquiries", "reversals", "orders", "confirmations", "deliveries"):
                 await run(database, f"DELETE FROM {table}")
             await run(database, SEEN, FUTURE_MS)
             watching.fires()
+
+
+def test_promtool_finds_no_fault_in_the_pages(serve: ServeProcess) -> None:
+    """Names, types and help texts are as Prometheus wants them."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    for path in ("/metrics", "/metrics/database"):
+        asked = urllib.request.Request(f"{serve.operators}{path}", headers=headers)  # noqa: S310 - our own address
+        with urllib.request.urlopen(asked) as answer:  # noqa: S310 - the same
+            page = answer.read()
+        checked = subprocess.run(
+            [program("promtool"), "check", "metrics"], input=page, capture_output=True, check=False
+        )
+        assert (checked.returncode, checked.stderr) == (0, b""), path
+
+
+@pytest.mark.long(reason="a process is stopped again and again")
+def test_an_event_loop_that_stands_still_is_reported(serve: ServeProcess) -> None:
+    """Until it no longer does."""
+    watching, process = _prometheus(serve), serve.process
+    assert process is not None
+    with watching.running():
+        wait_until(lambda: watching.value('up{job="paydesk"}') == 1)
+        while "LoopLag" not in watching.firing():
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.7)  # the fault
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.3)  # between two: it is read meanwhile
+        watching.fires()
+
+
+@pytest.mark.long(reason="Prometheus reads a page once a second")
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_requests_that_fail_are_reported(serve: ServeProcess, database_url: str) -> None:
+    """Of operators, whose table is missing for a while."""
+    watching, connection = _prometheus(serve), await asyncpg.connect(database_url)
+    with watching.running():
+        wait_until(lambda: watching.value('up{job="paydesk"}') == 1)
+        watching.fires()
+        await connection.execute("ALTER TABLE operators RENAME TO operators_away")
+        url, token = f"{serve.operators}/operator/v1/operators", f"PDO-{'0' * 40}"
+        while "Errors" not in watching.firing():
+            assert request("GET", url, token)[0] == 500
+        await connection.execute("ALTER TABLE operators_away RENAME TO operators")
+        watching.fires()
+    await connection.close()
+
+
+@pytest.mark.long(reason="the acquirer is asked again after a pause")
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_an_acquirer_that_does_not_answer_is_reported(database_url: str, tmp_path: Path) -> None:
+    """Until it answers, here with what it does not know."""
+    first_day.write_acquirers(tmp_path)
+    at_switch = {"PAYDESK_ACQUIRER": "switch", "PAYDESK_ACQUIRERS_FILE": "acquirers.toml"}
+    with _serving(database_url, tmp_path, 1, **at_switch) as serve:
+        watching = _prometheus(serve)
+        with watching.running():
+            wait_until(lambda: watching.value('up{job="paydesk"}') == 1)
+            watching.fires()
+            asyncio.run(_plant_reversal(database_url))
+            watching.fires("AcquirerSilent")
+            with first_day.switch(tmp_path):
+                watching.fires()
+
+
+async def _plant_reversal(database_url: str) -> None:
+    async with opened(database_url) as database:
+        await run(database, SELLER, 7, "shop@example.com", "Shop")
+        order_id, now_ms = "01J67CQQH5904WDBVZEM4JMEP4", round(time.time() * 1000)
+        await database.write(lambda tx: bare_order.insert(tx, order_id, ("canceled", "canceled", "canceled_by_api")))
+        await run(database, AT_SWITCH)
+        await run(database, OPEN_REVERSAL, 7, order_id, now_ms, now_ms)
+
+
+@pytest.mark.long(reason="a node compares its clock at its start")
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_clock_that_is_wrong_is_reported(database_url: str, tmp_path: Path) -> None:
+    """Until it is set right."""
+    clock = tmp_path / "clock"
+    write_offset(clock, 10_000)
+    node = NodeProcess(database_url, tmp_path, module="faults.clocked_node", **READABLE)
+    node.arguments.append(str(clock))
+    watching = Prometheus(tmp_path / "prometheus", [f"127.0.0.1:{node.port}"])
+    try:
+        node.start()
+        with watching.running():
+            watching.fires("Clock")
+            write_offset(clock, 0)
+            watching.fires()
+    finally:
+        node.close()
+
+
+@pytest.mark.long(reason="two nodes of two processes")
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_the_sum_of_all_processes_is_that_of_the_requests(database_url: str, tmp_path: Path) -> None:
+    """Of two nodes with two processes each; after one of them was killed, too."""
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir()
+    with (
+        _serving(database_url, folders[0], 2) as first,
+        _serving(database_url, folders[1], 2) as second,
+    ):
+        watching, orders = _prometheus(first, second), 'paydesk_http_requests_total{operation="get_order"}'
+
+        def ask(count: int) -> None:
+            for _ in range(count):
+                for node in (first, second):
+                    assert request("GET", f"{node.clients}/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3")[0] == 401
+
+        with watching.running():
+            ask(40)
+            wait_until(lambda: watching.counted(orders) == 80, lambda: watching.counted(orders))
+            assert watching.value(f"sum({orders})") == 80
+            assert (watching.value(f"count({orders})") or 0) >= 3
+            os.kill(first.lines("process_ready")[0]["pid"], signal.SIGKILL)
+            first.wait_for("process_ready", 3)
+            ask(20)
+            wait_until(lambda: watching.counted(orders) == 120, lambda: watching.counted(orders))
