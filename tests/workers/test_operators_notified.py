@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from typing import Any
 
@@ -20,13 +21,13 @@ from paydesk.operators.attention.notifying import EACH_MAX, ITEMS_MAX, page_of
 from paydesk.platform import operator_events
 from paydesk.platform.operator_events import OperatorEvent
 from paydesk.platform.storage.database import Database
-from plain_rows import run
+from plain_rows import SELLER, STORE, TERMINAL, run
 from retention_scene import sweep
 
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 UNANNOUNCED = "SELECT COUNT(*) FROM operator_events WHERE announced_ms IS NULL"
-HOUR_MS = 3_600_000
+HOUR_MS, FUTURE_MS = 3_600_000, 4_102_444_800_000
 
 
 def actions(got: list[dict[str, Any]]) -> list[str]:
@@ -144,6 +145,23 @@ async def test_an_item_is_sent_when_it_appears_and_when_it_is_gone(database: Dat
         assert await one.minute() == []
         await number_events(one.context, asyncio.Event())
         assert await check.check(database, one.now_ms) == []
+
+
+async def test_terminals_of_a_seller_and_of_a_store_with_its_number_are_two_items(database: Database) -> None:
+    """Each is sent."""
+    now_ms = round(time.time() * 1000)
+    for seller_id, store_id, count in ((5, 1, 10), (5, 2, 10), (6, 5, 10), (6, 9, 40)):
+        await run(database, SELLER, seller_id, f"{seller_id}@shop.example", "Shop")
+        await run(database, STORE, seller_id, store_id, "Centro")
+        for number in range(count):
+            await run(database, TERMINAL, seller_id, f"N950__{seller_id}{store_id}{number:04}", store_id, FUTURE_MS)
+    async with notified(database) as one:
+        await one.subscribe()
+        assert await one.step() == []
+        for condition in ("seller_id = 5", "store_id = 5"):
+            await run(database, f"UPDATE terminals SET last_seen_ms = $1 WHERE {condition}", now_ms - HOUR_MS)
+            (got,) = await one.minute()
+            assert (got["data"]["kind"], got["data"]["subject"]) == ("terminals_offline", "5")
 
 
 async def test_what_is_open_at_first_is_not_sent(database: Database) -> None:
