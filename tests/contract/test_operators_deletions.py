@@ -19,6 +19,7 @@ SELLER = {"email": "bia@shop.example", "name": "Bia", "country": "BRA", "currenc
 BASE = "/operator/v1/"
 NOT_DELETED = {
     "codes": "expires after ten minutes; its authorization is withdrawn with DELETE grants/{grant_id}",
+    "subscriptions/operators": "it is one of the subscriptions, with DELETE subscriptions/{subscription_id}",
     "operators/{operator_id}/password-link": "expires after 24 h, and a newer one replaces it",
     "orders/{order_id}/refund": "money that is refunded stays refunded",
 }

@@ -44,6 +44,8 @@ KEPT = {
     "operator_sessions": "operators stay signed in",
     "operator_audit": "what operators did",
     "operator_events": "what operators were alerted about",
+    "attention_items": "operators are notified that what is removed is gone",
+    "attention_watch": "when that is compared",
     "database_mark": "never changed",
     "clock_settings": "the clock stays",
     "authorizations": "what sellers agreed to",

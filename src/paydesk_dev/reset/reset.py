@@ -14,6 +14,7 @@ from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.terminals import own_pos
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.webhooks.schedule import PENDING
+from paydesk.engine.webhooks.schemas import OPERATORS
 from paydesk.operators import audit
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.operation import Answer, Call
@@ -90,12 +91,14 @@ LEASED_TERMINALS = """
 SELECT terminal_id FROM orders WHERE status IN ('created', 'at_terminal')
 UNION SELECT terminal_id FROM terminals WHERE action_id IS NOT NULL"""
 
-# Deliveries about authorizations, which are not removed. Their `order_id` is the application's.
-KEPT_DELIVERIES = "SELECT * FROM deliveries WHERE order_id NOT LIKE 'ORD%'"
+# Deliveries about authorizations, which are not removed. Their `order_id` is the application's. The events of those to
+# operators are in the table of the orders' events.
+_KEPT = f"order_id NOT LIKE 'ORD%' AND d.seller_id <> {OPERATORS}"
+KEPT_DELIVERIES = f"SELECT * FROM deliveries d WHERE {_KEPT}"
 
-KEPT_ATTEMPTS = """
+KEPT_ATTEMPTS = f"""
 SELECT a.* FROM deliveries d JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
- WHERE d.order_id NOT LIKE 'ORD%'"""
+ WHERE {_KEPT}"""
 
 FREE_TERMINALS = "UPDATE terminals SET action_id = NULL WHERE action_id IS NOT NULL"
 

@@ -130,7 +130,7 @@ async def _compare(
 
 
 def _key(item: AttentionItem) -> str:
-    """Return what tells the item from others: terminals of stores and sellers have numbers that may be equal."""
+    """Return what no other item has: a store and a seller, whose terminals are offline, may have one number."""
     return f"{item.kind}:{item.live_mode}:{item.seller_id or ''}:{item.store_id or ''}:{item.subject}"
 
 
