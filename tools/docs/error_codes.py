@@ -1,26 +1,27 @@
-"""The page of errors: the errors of each operation in the order of its checks, and what to do about each."""
+"""The page of errors: what all operations share, what each adds, and for every error what to do and when to repeat."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
+from paydesk.core import errors
 from paydesk.core.errors import GONE, PROPERTY_VALUE, ErrorKind, Fault, Refusal
 from paydesk.platform.http.error_body import listed
 from paydesk.platform.http.openapi.components import SURFACES
 from paydesk.platform.http.openapi.document import errors_in_order, path_template
-from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.http.refusals.error_responses import shared_errors
 from paydesk.platform.operation import Operation
 from paydesk_dev.api import API
 from tools.docs.markdown import page, table
 
-_ERRORS_HEAD = """\
+_HEAD = """\
 # Errors
 
 <!-- Written by `make generate` from the table of operations; changes made here are lost. -->
 
-Each operation lists its errors in the order of its checks. The response reports the first check that fails, and all
-errors in a body at once. The [last section](#every-error) says what each error means and what to do about it.
+The response reports the first check that fails, and all errors in a body at once.
 
 ## The body
 
@@ -31,41 +32,123 @@ Every error is JSON, those of the server itself (408, 431, malformed HTTP) inclu
 ```
 
 - `errors` has all errors. `code` is stable: compare it. `message` and `details` are for people and may change.
-- `error`, `status` and `message` describe the first error for clients that keep nothing else: `message` has the first
-  detail too. On 401 `message` is either `authorization value not present` or `invalid access token`.
+- `error`, `status` and `message` describe the first error, with its first detail, for clients that keep nothing else.
+  On 401 `message` is `authorization value not present` or `invalid access token`.
 - `cause` has a sentence for each detail. Official clients keep it as `causes`.
 
 The token endpoints respond with a flat body: `error` is the code, `message` and `error_description` are the same
-sentence, and `cause` is empty. There is one sentence for each code, so that a guess reveals nothing; only that of
-`invalid_request` names the parameter that is missing, unknown, repeated or malformed, or a wrong `Content-Type`."""
+sentence, and `cause` is empty. A code has one sentence, so that a guess reveals nothing; only that of `invalid_request`
+names what is wrong.
 
-_RETIRED_HEAD = """\
-Operations of the earlier API respond with 410 `gone` before any other check, with the successor in the message and in a
-`Link` header; another method on such a path is 405. For other paths below
-`/point/integration-api` the successor is `GET /docs`."""
+## Repeat a request
+
+`repeat`, in the [table of errors](#every-error) and as `x-repeat` in the OpenAPI documents, says when the **same
+request with the same `X-Idempotency-Key`** may succeed. A refusal uses no key up, but for a declined refund."""
+_REPEAT = (
+    (
+        "now",
+        "Unknown: one effect or none, as after a timeout or a lost connection.",
+        "Repeat after 1 s, then with growing pauses: the effect happens once. Never use a new key.",
+    ),
+    (
+        "later",
+        "Nothing: another order, a limit or a setting prevents it.",
+        "Repeat when that has changed: after `Retry-After`, or when the terminal is free.",
+    ),
+    (
+        "never",
+        "Nothing.",
+        "Do not repeat it unchanged. Correct the request, its token or the account; then the key is good.",
+    ),
+)
+_SHARED_HEAD = """\
+A terminal repeats a *result* whatever the error is, until [the service has it](build-a-terminal.md#result).
+
+## Shared errors
+
+Checked in this order; [retired operations](migrate.md#operations) are 410 `gone` before. The errors of
+[each operation](#errors-of-each-operation) come before 500 and 503."""
+
+_SHARED = (
+    (errors.BAD_REQUEST, "all"),
+    (errors.URI_TOO_LONG, "all, before any other check"),
+    (errors.HEADERS_TOO_LARGE, "all, before any other check"),
+    (errors.MISDIRECTED_REQUEST, "all but health checks"),
+    (errors.NOT_FOUND, "an unknown path"),
+    (errors.METHOD_NOT_ALLOWED, "another method of a known path; `Allow` has the known ones"),
+    (errors.PAYLOAD_TOO_LARGE, "with a body"),
+    (errors.UNSUPPORTED_MEDIA_TYPE, "with a body"),
+    (errors.REQUEST_TIMEOUT, "with a body"),
+    (errors.UNSUPPORTED_HEADER, "all"),
+    (errors.UNAUTHORIZED, "with a token"),
+    (errors.FORBIDDEN, "applications; operators whose role only reads; development"),
+    (errors.TOO_MANY_REQUESTS, "with a token"),
+    (errors.INSUFFICIENT_SCOPE, "with a scope"),
+    (errors.EMPTY_REQUIRED_HEADER, "with an idempotency key"),
+    (errors.INVALID_IDEMPOTENCY_KEY_LENGTH, "with an idempotency key"),
+    (errors.INVALID_PATH_PARAM, "with an id in the path"),
+    (errors.JSON_SYNTAX_ERROR, "with a body"),
+    (errors.REQUIRED_PROPERTIES, "with a body"),
+    (errors.UNSUPPORTED_PROPERTIES, "with a body; search"),
+    (errors.PROPERTY_TYPE, "with a body"),
+    (errors.PROPERTY_VALUE, "with a body or parameters"),
+    (errors.MINIMUM_ITEMS, "with an array in the body"),
+    (errors.MAXIMUM_ITEMS, "with an array in the body"),
+    (errors.MINIMUM_PROPERTIES, "with required fields"),
+    (errors.IDEMPOTENCY_KEY_ALREADY_USED, "with an idempotency key"),
+    (errors.RESOURCE_LOCKED, "with an idempotency key"),
+    (errors.INTERNAL_ERROR, "all"),
+    (errors.SERVICE_UNAVAILABLE, "all that use the database"),
+)
+"""The errors that the endpoint answers, in the order of its checks, and for which requests."""
+
+_NOTES = {
+    "token": "`invalid_request` stands for 413, 415, `unsupported_header` and the errors of a body.",
+    "operator": "Not repeated below: `property_value` for parameters, and the 404 of the id in the path, such as"
+    " `order_not_found`.",
+}
 
 
 def page_of_errors() -> str:
-    """Return the page: the errors of every operation, then every error with what to do."""
-    errors = [(row, errors_in_order(row)) for row in API.documented]
-    parts = [_ERRORS_HEAD.replace("{example}", _example())]
-    for surface, text in SURFACES.items():
-        sections = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]
-        if sections:
-            parts += [f"## {surface.capitalize()}", text, *sections]
-    retired = ((f"`{row.method} {row.path}`", f"`{row.successor}`") for row in DESCRIBED)
-    every = sorted({GONE, *(kind for _, kinds in errors for kind in kinds)}, key=_by_status)
-    return page(
-        *parts,
-        "## Retired",
-        _RETIRED_HEAD,
-        table(("Earlier", "Now"), retired),
-        "## Every error",
-        table(
-            ("HTTP", "Code", "Message", "What to do"),
-            ((kind.status, f"`{kind.code}`", kind.message, kind.advice) for kind in every),
-        ),
-    )
+    """Return the page: the errors that operations share, those of each, then every error with what to do."""
+    kinds = [(row, errors_in_order(row)) for row in API.documented]
+    parts = [
+        _HEAD.replace("{example}", _example()),
+        table(("`repeat`", "What happened", "What a till does by itself"), _REPEAT),
+        _SHARED_HEAD,
+        table(("Requests", "Errors"), _shared(kinds)),
+        "## Errors of each operation",
+        "In the order of the checks. An operation that is missing has the shared ones alone.",
+    ]
+    for surface in SURFACES:
+        rows = [(row, own) for row, every in kinds if row.surface == surface and (own := _own(row, every))]
+        if rows:
+            parts += [f"### {surface.capitalize()}", *([_NOTES[surface]] if surface in _NOTES else [])]
+            parts.append(table(("Operation", "Its errors"), ((_named(row), _codes(own)) for row, own in rows)))
+    every = {GONE, *(kind for kind, _ in _SHARED), *(kind for _, some in kinds for kind in some)}
+    parts += ["## Every error", table(("Error", "`repeat`", "Message, and **what to do**"), _alike(every))]
+    return page(*parts)
+
+
+def _alike(kinds: Iterable[ErrorKind]) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for the kinds of a status with the same advice; the messages of several say what their codes do."""
+    alike: dict[tuple[int, str, str], list[ErrorKind]] = {}
+    for kind in sorted(kinds, key=_by_status):
+        alike.setdefault((kind.status, kind.advice or kind.code, kind.repeat), []).append(kind)
+    for (status, _, repeat), group in alike.items():
+        message = f"{group[0].message.partition('. ')[0].rstrip('.')}. " if len(group) == 1 else ""
+        advice = f"**{group[0].advice}**" if group[0].advice else ""
+        yield f"{status} {_codes(group)}", repeat, f"{message}{advice}".strip()
+
+
+def _shared(rows: Iterable[tuple[Operation, Sequence[ErrorKind]]]) -> Iterable[tuple[str, str]]:
+    """Yield the rows of the shared errors; no operation may check them in another order."""
+    order = [kind for kind, _ in _SHARED]
+    for row, _ in rows:
+        places = [order.index(kind) for kind in shared_errors(row)]
+        assert places == sorted(places), row.name
+    for where, group in groupby(_SHARED, lambda one: one[1]):
+        yield where, ", ".join(f"{kind.status} `{kind.code}`" for kind, _ in group)
 
 
 def _example() -> str:
@@ -73,10 +156,20 @@ def _example() -> str:
     return json.dumps(listed(Refusal(PROPERTY_VALUE, "an example", faults=(fault,))), indent=2)
 
 
-def _errors_of(row: Operation, kinds: Iterable[ErrorKind]) -> str:
-    mark = " (development only)" if row.development else ""
-    numbered = "\n".join(f"{number}. {kind.status} `{kind.code}`" for number, kind in enumerate(kinds, 1))
-    return f"### {row.method} {path_template(row)}{mark}\n\n{numbered}"
+def _own(row: Operation, kinds: Sequence[ErrorKind]) -> tuple[ErrorKind, ...]:
+    omitted = set(shared_errors(row))
+    if row.surface == "operator":
+        omitted |= {PROPERTY_VALUE, errors.MINIMUM_PROPERTIES}
+        omitted |= {next((kind for kind in kinds if kind.status == 404 and "{" in row.path), PROPERTY_VALUE)}
+    return tuple(kind for kind in kinds if kind not in omitted)
+
+
+def _named(row: Operation) -> str:
+    return f"`{row.method} {path_template(row)}`{' (development only)' if row.development else ''}"
+
+
+def _codes(kinds: Sequence[ErrorKind]) -> str:
+    return ", ".join(f"`{kind.code}`" for kind in kinds)
 
 
 def _by_status(kind: ErrorKind) -> tuple[int, str, str]:

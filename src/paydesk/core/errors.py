@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+Repeat = Literal["now", "later", "never"]
+"""`now`: the outcome is unknown, a repeat returns it. `later`: nothing was done because of a state that can change.
+`never`: nothing was done, and nothing will be until the request, its credential or an account changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,8 @@ class ErrorKind:
     message: str
     advice: str = ""
     """Advice about it, in the docs."""
+    repeat: Repeat = "never"
+    """When the same request with the same idempotency key may succeed: its effect, if it had one, is not repeated."""
 
     def with_reason(
         self,
@@ -80,78 +86,78 @@ JSON_SYNTAX_ERROR = ErrorKind(
     "json_syntax_error",
     400,
     "The body is not well-formed JSON in UTF-8.",
-    advice="Send one well-formed JSON document in UTF-8, each key once.",
+    advice="Send one document, each key once.",
 )
 BAD_REQUEST = ErrorKind(
     "bad_request",
     400,
     "The request is malformed.",
-    advice="Send well-formed HTTP; move an order only to a status that its current one allows.",
+    advice="Send well-formed HTTP; move an order only as its status allows.",
 )
 UNSUPPORTED_HEADER = ErrorKind(
     "unsupported_header",
     400,
     "The request has a header that is not allowed.",
-    advice="Remove `x-test-scope`, and `X-Test-Token` with a live token; test orders use test tokens.",
+    advice="Remove `x-test-scope`, or `X-Test-Token` with a live token.",
 )
 INVALID_REQUEST = ErrorKind(
     "invalid_request",
     400,
     "A required parameter is missing, or a parameter is unknown, repeated or malformed; or the body is not JSON or a"
     " form, as its Content-Type says.",
-    advice="Change the parameter or header that `message` names. If it names none, the body is malformed.",
+    advice="Change what `message` names. If it names nothing, the body is malformed.",
 )
 """The code of the token endpoints for a malformed request (RFC 6749, as the next one)."""
 INVALID_CLIENT = ErrorKind(
     "invalid_client",
     400,
     "client_id or client_secret is invalid.",
-    advice="Check client_id and client_secret. After a rotation, use the new secret.",
+    advice="Check both. After a rotation, use the new secret.",
 )
 EMPTY_REQUIRED_HEADER = ErrorKind(
     "empty_required_header",
     400,
     "Missing HTTP header: X-Idempotency-Key.",
-    advice="Send `X-Idempotency-Key`: a new one for a new intent, the same one for a retry.",
+    advice="Send a new key for a new intent, the same one for a retry.",
 )
 INVALID_IDEMPOTENCY_KEY_LENGTH = ErrorKind(
     "invalid_idempotency_key_length",
     400,
     "X-Idempotency-Key must be one header of 1 to 64 visible ASCII characters.",
-    advice="Use 1 to 64 visible ASCII characters, for example a UUID.",
+    advice="Use a UUID, for example.",
 )
 REQUIRED_PROPERTIES = ErrorKind(
-    "required_properties", 400, "A required property is missing.", advice="Add the field that `details` names."
+    "required_properties", 400, "A required property is missing.", advice="`details` names the field."
 )
 UNSUPPORTED_PROPERTIES = ErrorKind(
     "unsupported_properties",
     400,
     "A property is unknown.",
-    advice="Remove the field or parameter that `details` names.",
+    advice="Remove the field that `details` names.",
 )
 PROPERTY_TYPE = ErrorKind(
     "property_type",
     400,
     "A property has the wrong type.",
-    advice="Send the field that `details` names with its type; omit it instead of sending null.",
+    advice="`details` names the field; omit it instead of sending null.",
 )
 PROPERTY_VALUE = ErrorKind(
     "property_value",
     400,
     "A property has a value that is not allowed.",
-    advice="Send the field that `details` names with an allowed value.",
+    advice="`details` names the field.",
 )
 MINIMUM_ITEMS = ErrorKind(
-    "minimum_items", 400, "An array has too few items.", advice="Add an item to the array that `details` names."
+    "minimum_items", 400, "An array has too few items.", advice="Change the array that `details` names."
 )
 MAXIMUM_ITEMS = ErrorKind(
-    "maximum_items", 400, "An array has too many items.", advice="Remove items from the array that `details` names."
+    "maximum_items", 400, "An array has too many items.", advice="Change the array that `details` names."
 )
 MINIMUM_PROPERTIES = ErrorKind(
     "minimum_properties",
     400,
     "An object that needs properties is empty.",
-    advice="Add a property to the object that `details` names.",
+    advice="Add a property that `details` names.",
 )
 INVALID_PATH_PARAM = ErrorKind(
     "invalid_path_param", 400, "The id in the path is malformed.", advice="Use the id from a response, unchanged."
@@ -160,13 +166,13 @@ UNAUTHORIZED = ErrorKind(
     "unauthorized",
     401,
     "invalid access token",
-    advice="Read `cause`: it has the kind of token that was sent, and the one to send.",
+    advice="`cause` has the kind of token to send.",
 )
 FORBIDDEN = ErrorKind(
     "forbidden",
     403,
     "The seller or the application is suspended.",
-    advice="Ask the operator of the service for the reason.",
+    advice="Ask the operator for the reason.",
 )
 FORM_OUTDATED = ErrorKind(
     "form_outdated",
@@ -178,85 +184,95 @@ INSUFFICIENT_SCOPE = ErrorKind(
     "insufficient_scope",
     403,
     "The access token lacks the scope that this operation needs.",
-    advice="Ask the seller for the scope that this operation requires.",
+    advice="Ask the seller for that scope.",
 )
 SELLER_NOT_FOUND = ErrorKind(
-    "seller_not_found", 404, "There is no such seller.", advice="Use a user_id from the list of sellers."
+    "seller_not_found",
+    404,
+    "There is no such seller.",
+    advice="Use an id from its list: what is deleted or old is not in it.",
 )
 NOT_FOUND = ErrorKind(
     "not_found",
     404,
     "Unknown path.",
-    advice="Check the method and the path: `/openapi.json` lists those of this service.",
+    advice="`/openapi.json` lists all paths.",
 )
 METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind(
     "request_timeout",
     408,
     "The request did not arrive in time.",
-    advice="Retry with the same key: the request takes effect at most once.",
+    advice="Retry with the same key.",
+    repeat="now",
 )
 IDEMPOTENCY_KEY_ALREADY_USED = ErrorKind(
     "idempotency_key_already_used",
     409,
     "This X-Idempotency-Key was used for another request. Use a new key for a new request; repeat the earlier one"
     " unchanged.",
-    advice="Use a new key: this one was used for a different request.",
+    advice="Use a new key for a new request.",
 )
 IN_USE = ErrorKind(
     "in_use",
     409,
     "It is in use and can't be deleted or replaced.",
-    advice="`details` names what uses it and what to do instead.",
+    advice="Read `details`: what uses it, and what to do instead.",
+    repeat="later",
 )
-GONE = ErrorKind("gone", 410, "This operation is retired.", advice="Call the operation that the message names.")
+GONE = ErrorKind("gone", 410, "This operation is retired.", advice="Call what the message names.")
 PAYLOAD_TOO_LARGE = ErrorKind(
-    "payload_too_large", 413, "The body is larger than 64 KiB.", advice="Send a smaller body: `message` has the limit."
+    "payload_too_large", 413, "The body is larger than 64 KiB.", advice="`message` has the limit."
 )
 URI_TOO_LONG = ErrorKind("uri_too_long", 414, "The URL is longer than 8 KiB.")
 UNSUPPORTED_MEDIA_TYPE = ErrorKind(
     "unsupported_media_type",
     415,
     "The body must be application/json in UTF-8.",
-    advice="Send `Content-Type: application/json`, in UTF-8 and without `Content-Encoding`.",
+    advice="Send `Content-Type: application/json` without `Content-Encoding`.",
 )
 MISDIRECTED_REQUEST = ErrorKind(
     "misdirected_request",
     421,
     "This host name is not configured. Use the host of the service's `public_url`.",
-    advice="Call the service by its configured host name.",
+    advice="Use the host of `public_url`.",
 )
 RESOURCE_LOCKED = ErrorKind(
     "resource_locked",
     423,
     "A request with this X-Idempotency-Key is still running. Retry in a second, with the same key.",
-    advice="Retry with the same key in a moment: the first request is still running.",
+    advice="Retry with the same key in a second.",
+    repeat="now",
 )
 TOO_MANY_REQUESTS = ErrorKind(
     "too_many_requests",
     429,
     "Too many requests. Try again later.",
-    advice="Wait for the seconds of `Retry-After`, then retry.",
+    advice="Wait for the seconds of `Retry-After`.",
+    repeat="later",
 )
 HEADERS_TOO_LARGE = ErrorKind("headers_too_large", 431, "The request has too many or too large headers.")
 INTERNAL_ERROR = ErrorKind(
     "internal_error",
     500,
     "Internal error. The service's log has the details under this x-request-id.",
-    advice="Retry with the same key; report the `x-request-id` to the operator.",
+    advice="Retry with the same key; report the `x-request-id`.",
+    repeat="now",
 )
 SERVICE_UNAVAILABLE = ErrorKind(
     "service_unavailable",
     503,
     "The database is unavailable. The request may or may not have been applied; retry it, with the same"
     " X-Idempotency-Key if it had one.",
-    advice="Retry with the same key: the request may or may not have been applied.",
+    advice="Retry with the same key, after `Retry-After`.",
+    repeat="now",
 )
 NOT_READY = ErrorKind(
     "not_ready",
     503,
     "This node is not ready for traffic.",
-    advice="Send requests to another node until this one is ready; `details` has the reason.",
+    advice="Use another node; `details` has the reason.",
+    repeat="later",
 )
 
 BODY_FAULTS = (

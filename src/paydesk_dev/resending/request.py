@@ -28,7 +28,7 @@ CANNOT_SEND_AGAIN = ErrorKind(
     "cannot_send_again",
     409,
     "This request cannot be sent again from here.",
-    advice="Read `details`: it has the reason.",
+    advice="Read `details`.",
 )
 BODY_CHARACTERS_MAX = 65_536
 PATH_PATTERN = "^/(?:v1|terminals)/[\\x21-\\x7e]*$"

@@ -8,11 +8,13 @@ ACTION_NOT_POSSIBLE = ErrorKind(
     "action_not_possible",
     409,
     "The terminal's screen does not take this action.",
-    advice="Read the screen; `details` names it and what it takes.",
+    advice="`details` names the screen and what it takes.",
+    repeat="later",
 )
 TOO_MANY_TERMINALS = ErrorKind(
     "too_many_terminals",
     409,
     "The seller already has the maximum number of virtual terminals.",
-    advice="Delete a virtual terminal that is no longer used, then create another.",
+    advice="Delete one that is no longer used.",
+    repeat="later",
 )

@@ -8,50 +8,50 @@ STALE_SESSION = ErrorKind(
     "stale_session",
     409,
     "The terminal has begun a newer session. This session has ended; send a hello to begin one.",
-    advice="Stop: a later start of this terminal has a newer session. Only results are still accepted.",
+    advice="Stop. Only results are still accepted.",
 )
 LEASE_NOT_FOUND = ErrorKind(
     "lease_not_found",
     404,
     "This terminal has no such lease.",
-    advice="Delete the lease; it does not belong to this terminal.",
+    advice="Delete it.",
 )
 ORDER_CANCELED = ErrorKind(
     "order_canceled",
     409,
     "The terminal must not charge this order: it was canceled, it expired, or it was detached.",
-    advice="Stop and return to idle; the buyer is not charged.",
+    advice="Return to idle: the buyer is not charged.",
 )
 NOT_A_SERVICE_TERMINAL = ErrorKind(
     "not_a_service_terminal",
     409,
     "The service authorizes payments only for terminals of kind `service`. Request the permit with the step"
     " `authorizing`, ask your acquirer, and report a result.",
-    advice="Ask your own acquirer after the step `authorizing`, or pair the terminal as `service`.",
+    advice="Ask for the permit with the step `authorizing`, or pair it as `service`.",
 )
 ACQUIRER_NOT_CONFIGURED = ErrorKind(
     "acquirer_not_configured",
     409,
     "The service has no acquirer for this order. Nothing was charged and the order is unchanged. Set `acquirer`.",
-    advice="Cancel the order; ask the operator for an acquirer, or use a terminal with its own.",
+    advice="Nothing was charged: cancel the order, or use a terminal with its own acquirer.",
 )
 AUTHORIZATION_CONFLICT = ErrorKind(
     "authorization_conflict",
     409,
     "An authorization with other content was requested for this lease. Repeat that request to get its outcome.",
-    advice="Send the first request again, unchanged; nothing is charged twice.",
+    advice="Send the first request again; nothing is charged twice.",
 )
 ORDER_FINISHED = ErrorKind(
     "order_finished",
     409,
     "The order has already ended. A reported result is recorded.",
-    advice="Stop reporting: the result is recorded.",
+    advice="Stop reporting: a result is recorded.",
 )
 RESULT_CONFLICT = ErrorKind(
     "result_conflict",
     409,
     "The result is unreadable or contradicts the order's state. It is recorded.",
-    advice="Stop reporting: the result is recorded, and an inquiry asks the acquirer for the outcome.",
+    advice="Stop reporting: it is recorded, and the acquirer is asked.",
 )
 CANCEL_NOT_REQUESTED = ErrorKind(
     "cancel_not_requested",
@@ -63,11 +63,11 @@ ORDER_NOT_GRANTED = ErrorKind(
     "order_not_granted",
     409,
     "A cancel can be declined only after authorization was permitted. Release the order with `done: true`.",
-    advice="Send `done: true`: authorization was not permitted, so nothing was charged.",
+    advice="Send `done: true`.",
 )
 ORDER_GRANTED = ErrorKind(
     "order_granted",
     409,
     "Authorization was permitted, so the order can't be released. Report a result.",
-    advice="Wait for the result: the payment may already have been sent to the acquirer.",
+    advice="Continue: the acquirer may have charged.",
 )

@@ -11,35 +11,37 @@ ORDER_NOT_FOUND = ErrorKind(
     "order_not_found",
     404,
     "The order does not exist.",
-    advice="Check the id, and that the token is for the order's seller and mode, live or test.",
+    advice="Check the id, and the token's seller and mode.",
 )
 FORBIDDEN_CHECKING_TERMINAL_OWNER = ErrorKind(
     "forbidden_checking_terminal_owner",
     403,
     "The terminal does not exist, or it belongs to another seller or to the other mode (test or live).",
-    advice="Use a terminal from GET /terminals/v1/list with the same token.",
+    advice="Use one of GET /terminals/v1/list with the same token.",
 )
 TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
     "terminal_not_in_pdv_mode",
     409,
     "The terminal does not accept orders. Set its operating_mode to PDV or SELF_SERVICE.",
-    advice="Set its mode with PATCH /terminals/v1/setup.",
+    advice="Set it with PATCH /terminals/v1/setup.",
+    repeat="later",
 )
 ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
     "already_queued_order_on_terminal",
     409,
     "The terminal already has an order or a print action that is not finished.",
-    advice="Wait for what holds the terminal, or cancel it, then retry with the same key.",
+    advice="Wait for that to end, or cancel it; then retry with the same key.",
+    repeat="later",
 )
 CANNOT_CANCEL_ORDER = ErrorKind(
     "cannot_cancel_order",
     409,
     "The order cannot be canceled in its current status.",
-    advice="Read `details`: at its terminal an order needs the extra header; refund a paid order.",
+    advice="At its terminal it needs the extra header; refund a paid one.",
 )
 ORDER_ALREADY_CANCELED = ErrorKind(
     "order_already_canceled",
     409,
     "The order is already canceled.",
-    advice="No action is needed: the order is canceled.",
+    advice="No action is needed.",
 )

@@ -8,11 +8,11 @@ ACTION_NOT_FOUND = ErrorKind(
     "action_not_found",
     404,
     "The action does not exist.",
-    advice="Check the id, and that the token is for the action's seller and mode, live or test.",
+    advice="Check the id, and the token's seller and mode.",
 )
 CANNOT_CANCEL_ACTION = ErrorKind(
     "cannot_cancel_action",
     409,
     "The action can't be canceled: its terminal has it, or it has ended.",
-    advice="Read `details`: it has the action's status.",
+    advice="Read `details`.",
 )

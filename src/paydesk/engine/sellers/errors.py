@@ -8,18 +8,19 @@ SIGN_IN_FAILED = ErrorKind(
     "sign_in_failed",
     403,
     "The e-mail address or the password is wrong.",
-    advice="Try again. An operator sets new passwords for sellers, an owner creates links for operators.",
+    advice="Try again, or ask for a new password.",
 )
 SELLER_SUSPENDED = ErrorKind(
     "seller_suspended",
     403,
     "The operator has suspended this seller.",
-    advice="Ask the operator of the service for the reason.",
+    advice="Ask the operator for the reason.",
 )
 SESSION_ENDED = ErrorKind("session_ended", 403, "The session is missing or has ended.", advice="Sign in again.")
 SIGN_IN_THROTTLED = ErrorKind(
     "sign_in_throttled",
     429,
     "Too many sign-in attempts. Try again later.",
-    advice="Wait for the seconds of `Retry-After`, then retry.",
+    advice="Wait for the seconds of `Retry-After`.",
+    repeat="later",
 )

@@ -18,7 +18,8 @@ TOO_MANY_STREAMS = ErrorKind(
     "too_many_streams",
     503,
     "Too many windows show this page live. Close some of them, then reload.",
-    advice="Close some windows with this page, then reload.",
+    advice="Close some windows.",
+    repeat="later",
 )
 PER_PAGE_MAX, STREAMS_MAX = 20, 200
 SPACING_SECONDS = 0.25

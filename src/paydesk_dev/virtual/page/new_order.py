@@ -27,7 +27,8 @@ NO_APPLICATION = ErrorKind(
     "No application can create an order for this seller: none is authorized to write, or it or the seller is"
     " suspended. Authorize one: `paydesk authorize-url` prints where; or end the suspension: `paydesk sellers resume`,"
     " `paydesk apps resume`.",
-    advice="Authorize an application for the seller, then create the order again.",
+    advice="Authorize one, or end its suspension, then create the order again.",
+    repeat="later",
 )
 ERRORS = (PROPERTY_VALUE, NO_APPLICATION, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL)
 

@@ -93,6 +93,7 @@ HEADERS: Json = {
 }
 TOO_LONG: Json = {
     "description": f"`{URI_TOO_LONG.code}`",
+    "x-repeat": URI_TOO_LONG.repeat,
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/Error"},

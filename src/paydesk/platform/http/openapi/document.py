@@ -126,7 +126,7 @@ class _Shared:
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
         """Return a reference to the example of that error."""
-        example = {"summary": kind.message, "value": error_example(row, kind)}
+        example = {"summary": kind.message, "value": error_example(row, kind), "x-repeat": kind.repeat}
         is_listed = POLICIES[row.surface].error_body is listed
         prefix = kind.code if is_listed else f"{row.surface}_{kind.code}"
         names = (prefix if number == 1 else f"{prefix}_{number}" for number in count(1))
@@ -179,6 +179,7 @@ def _retired(row: Retired) -> Json:
         "responses": {
             "410": {
                 "description": f"`{GONE.code}`",
+                "x-repeat": GONE.repeat,
                 "headers": headers,
                 "content": {"application/json": {"schema": schema, "example": example}},
             }
