@@ -65,6 +65,17 @@ def test_shell_gets_the_values_unchanged(folder: Path) -> None:
     assert not (folder / "broken").exists()
 
 
+def test_paydesk_alone_is_put_on_the_path_once(folder: Path) -> None:
+    """Python and the other programs of its environment are not; a second time adds nothing."""
+    script = f'eval "$({PAYDESK} env)"; eval "$(paydesk env)"; command -v paydesk; echo "$PATH"'
+    run = subprocess.run(
+        ["sh", "-c", script], cwd=folder, env=environment(PATH="/usr/bin:/bin"), capture_output=True, check=True
+    )
+    bin_folder = folder / ".paydesk" / "bin"
+    assert run.stdout.decode().splitlines() == [f"{bin_folder}/paydesk", f"{bin_folder}:/usr/bin:/bin"]
+    assert [program.name for program in bin_folder.iterdir()] == ["paydesk"]
+
+
 def test_values_are_those_of_the_file(folder: Path) -> None:
     """The test token by default, a terminal that needs no person, and no token of the operator."""
     found = variables(folder)

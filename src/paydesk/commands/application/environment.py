@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -31,6 +33,8 @@ SHELLS: Mapping[str, Callable[[str, str], str]] = {
     "powershell": lambda name, value: "$env:{} = '{}'".format(name, re.sub(_POWERSHELL_QUOTES, r"\g<0>\g<0>", value)),
 }
 """The line that sets a variable, by shell."""
+REST_OF_PATH: Mapping[str, str] = {"sh": ':"$PATH"', "fish": " $PATH", "powershell": " + ':' + $env:PATH"}
+"""What follows a folder in the line that puts it before the PATH."""
 
 
 @top.command("env", epilog=EPILOG)
@@ -46,7 +50,8 @@ def env(
 ) -> None:
     """Print the credentials as shell variables: address, token, application, seller, terminal.
 
-    The operator's token is not among them: `paydesk` reads it from the file, which PAYDESK_CREDENTIALS names.
+    The operator's token is not among them: `paydesk` reads it from the file, which PAYDESK_CREDENTIALS names. If the
+    PATH does not lead to this `paydesk`, it gets a folder that has `paydesk` alone.
     """
     path = credentials_path(credentials)
     document, mode = read_document(path), "live" if live else "test"
@@ -69,4 +74,23 @@ def env(
     variables = {name: str(value) for name, value in values.items() if value}
     if sys.stdout.isatty() and not as_json:
         note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
-    show(variables, "\n".join(SHELLS[shell](name, value) for name, value in variables.items()), as_json=as_json)
+    lines = [SHELLS[shell](name, value) for name, value in variables.items()]
+    if not as_json and (folder := _folder_for_path(path)):
+        lines.append(SHELLS[shell]("PATH", str(folder)) + REST_OF_PATH[shell])
+    show(variables, "\n".join(lines), as_json=as_json)
+
+
+def _folder_for_path(credentials: Path) -> Path | None:
+    """Return a folder beside the credentials that has `paydesk` alone; None if the PATH leads to this program already.
+
+    The program's own folder may have a Python and other programs, which would take the place of the shell's.
+    """
+    program, known = Path(sys.argv[0]).absolute(), shutil.which("paydesk")
+    if program.name != "paydesk" or not program.is_file() or (known is not None and program.samefile(known)):
+        return None
+    folder = credentials.absolute().parent / "bin"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    link = folder / "paydesk"
+    link.unlink(missing_ok=True)
+    link.symlink_to(program)
+    return folder
