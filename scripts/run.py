@@ -235,7 +235,7 @@ def _places(base_url: str, credentials: Path) -> str:
         f"{base_url}/demo/inbox": "the received webhooks",
         str(credentials): "tokens, terminals and secrets",
         f".venv/bin/paydesk pay 12.50{_option(credentials)}": "another payment; --help lists all commands",
-        "README.md": "the same steps with curl",
+        "docs/quickstart.md": "the same steps with curl",
     }
     width = max(map(len, places))
     return "\n".join(f"  {place:<{width}}   {purpose}" for place, purpose in places.items())

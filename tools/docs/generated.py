@@ -12,6 +12,7 @@ from tools.docs import (
     acquirer_pictures,
     actions,
     command_rows,
+    commands,
     differences,
     error_codes,
     lifecycles,
@@ -33,6 +34,7 @@ _DIFF_LINES_MAX = 40
 PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": API.openapi_json,
     "actions.md": actions.page_of_actions,
+    "commands.md": commands.page_of_commands,
     "differences.md": differences.page_of_differences,
     "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
