@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ HEADINGS = (
 NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 CHART = "benchmarks.svg"
 PAGE = "benchmarks.md"
+ALL_ROWS = "benchmarks.csv"
 NONE = "-"
 
 INTRODUCTION = """\
@@ -38,39 +40,32 @@ INTRODUCTION = """\
 Written by `make bench ARGS="--docs"`; do not edit it by hand.
 
 One process of Paydesk with durable commits, all checks on, rate limits off, and the request log off except in rows
-marked *logged*. A separate process generates the load ([wrk](https://github.com/wg/wrk), one thread) on the same
-machine, so service, load and database share its cores. Every create uses a different free terminal and idempotency key;
-every refresh rotates: the next request presents the token of the last response. All data is seeded before, every kind
-of request is warmed up before it is measured, and any unexpected response of Paydesk ends the benchmark. Requests
-without a response at the end of a run are not counted. PostgreSQL's write-ahead log has segments to recycle, as on a
-server that has run for a while: a new server creates a segment every second, which delays every commit by 50 ms.
+marked *logged*. [wrk](https://github.com/wg/wrk) on the same machine generates the load, so service, load and database
+share its cores. An unexpected response ends the benchmark.
 
 """
 
 RATIOS = """\
 ## Beside the peers
 
-On PostgreSQL, within a round of one run: above 1 Paydesk is faster. What the [peers](#the-peers) do is described below;
-pgbench writes the rows of a create and does nothing else.
+On PostgreSQL, within a round of one run: above 1 Paydesk is faster. [What the peers do](../bench/README.md#the-peers).
 
 """
 
 INSTRUCTIONS = """\
 ## Instructions a request
 
-Counted with valgrind by `python -m bench.instructions`, with those of the clients. Counts do not depend on the
-machine's other load, so they show changes of a percent; builds of Python differ. With 32 clients up to 32 writes share
-a commit. *create-notified* also notifies another node, which creates share at more than 200 a second.
+Counted with valgrind by `python -m bench.instructions`, with those of the clients. Counts do not depend on other load,
+but on the build of Python. *create-notified* also notifies another node, as the first 200 creates of a second do.
 
 """
 
 CARRIED = """\
 ## What one node carries
 
-One process on {cpu}, which it shares with PostgreSQL and with the client that makes the load. *orders a second* is
-what it creates at most. Read it as an order of magnitude: a thousand tills with an order a minute each need 17 a
-second, and on shared machines rates differ by a factor of three from hour to hour. The times are those of creates at
-about half of that rate, which leaves room for terminals' requests, refreshes and webhooks.
+One process on {cpu}, which it shares with PostgreSQL and the client. *orders a second* is what it creates at
+most: a thousand tills with an order a minute need 17. On shared machines rates differ by a factor of three from hour to
+hour. The times are those of creates at about half of that rate.
 
 """
 
@@ -80,56 +75,10 @@ Counts = Sequence[Mapping[str, Any]]
 HOW_TO_READ = """\
 ## How to read it
 
-**Compare ratios, not figures.** Requests per second depend on the machine's cores, its disk and its other load. Ratios
-within a round say more, but not all of them hold on other machines: pgbench gains from more cores and one process of
-Paydesk does not; a slower disk slows down only operations that commit; and the best number of connections differs
-between rows.
-
-- **of no-op** is the throughput relative to a route of the same server that does nothing, with the same number of
-  connections.
-- **beside** is the throughput relative to the peer in the same round: above 1 is faster than the peer. Rows marked
-  *logged* are compared with the same requests without the log.
-
-Each figure is the median of {rounds} runs of {seconds} s, each ratio the median of the ratios within a round. In a
-round every row is measured once, and compared rows directly after each other. `p50` and `p99` are latencies at the
-client with all its connections busy, so under load they include the queue; **one connection** shows the latency of a
-single request. `CPU µs` is the CPU time of the server's process per request and, after the slash, that of all
-PostgreSQL processes. MB is the server's memory after the run.
-
-## What is not measured
-
-There is no webhook subscription, so no delivery is written or sent. One application calls for one seller; the service
-caches the access token and the client secret, as in production. Keys and terminals are sequential, so indexes grow at
-their end; keys of many clients would not be. A worker numbers the events of the feed, partly after the run. A *poll*
-finds nothing and does not wait. The network is the loopback interface, and a Unix socket to PostgreSQL.
-
-## The peers
-
-- **no-op**: a route of the service with the same HTTP server and router that answers at once.
-- **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes the minimum of a create: the same rows
-  in the same tables with the same texts, in one prepared transaction and one round trip, from the same number of
-  connections, with one durable commit each. There is no HTTP, no JSON and no check. More connections than cores slow
-  PostgreSQL down; Paydesk uses at most 20. The measurement starts when all connections are open.
-- **oidc-provider: refresh**: [`oidc-provider`](https://github.com/panva/node-oidc-provider) in one process of Node,
-  in production mode, with `rotateRefreshToken` on and opaque tokens. Its adapter uses [the usual single
-  table](../bench/peers/adapter.mjs), with prepared statements on a pool of as many connections as Paydesk has, in a
-  separate database on the same server. No ID token is requested, so nothing is signed. A refresh makes three durable
-  commits: the old token is marked, the new one and an access token are stored.
-- **Prism: create**: [`@stoplight/prism-cli`](https://github.com/stoplightio/prism) in one process, as a mock of
-  Paydesk's [OpenAPI document](openapi.json). It validates each request against the document and answers 201 with the
-  example from memory; its log is off. Nothing is stored.
-
-Peers are measured with PostgreSQL only: their figures do not depend on Paydesk's database. PostgreSQL has default
-settings except `max_connections` and two that affect deadlocks and crash recovery (`deadlock_timeout`,
-`recovery_init_sync_method`); SQLite runs in WAL mode with `synchronous=FULL`.
-
-## Run it yourself
-
-`make bench` installs the peers into `bench/peers/node_modules` from their lock file, measures everything and prints the
-tables; it needs `wrk` and, for the peers, Node. `ARGS="--databases sqlite --operations create --connections 32
---no-peers"` measures less, `ARGS="--resume"` continues an interrupted run, `ARGS="--docs"` writes this page, with the
-counts of the last `python -m bench.instructions --databases sqlite postgresql --clients 1 32`. The databases are
-created in the folder `TMPDIR`, which should be on the disk to measure.
+**Compare ratios, not figures**: rates depend on the machine. *of no-op* is beside a route that does nothing, *beside*
+beside the peer in the same round. Each figure is the median of {rounds} runs of {seconds} s. `p50` and `p99` are at the
+client, `CPU µs` is that of the server and, after the slash, of PostgreSQL. [More of it, the peers, and how to run
+it](../bench/README.md).
 """
 
 
@@ -149,11 +98,15 @@ def show(kept: Kept, console: Console) -> None:
 
 
 def write(kept: Kept, folder: Path, counts: Counts = ()) -> tuple[Path, Path]:
-    """Write the page and its chart. `counts`: of instructions, if they were counted."""
+    """Write the page, its chart and all rows. `counts`: of instructions, if they were counted."""
     page, drawing = folder / PAGE, folder / CHART
     folder.mkdir(parents=True, exist_ok=True)
     page.write_text(markdown(kept, counts))
     drawing.write_text(chart.svg(kept))
+    with (folder / ALL_ROWS).open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("database", *HEADINGS))
+        rows.writerows((NAMES[database], *cells) for database in kept.databases for cells in lines(kept, database))
     return page, drawing
 
 
@@ -167,9 +120,11 @@ def markdown(kept: Kept, counts: Counts = ()) -> str:
     """The page."""
     parts = [INTRODUCTION, *_ratios(kept), *_instructions(counts), *_carried(kept)]
     parts += ["## Requests per second\n\n", f"![Requests a second]({CHART})\n\n"]
-    parts += [f"- {sentence}\n" for sentence in at_a_glance(kept)]
+    parts += [f"- {sentence}\n" for sentence in at_a_glance(kept) if " times " not in sentence]
+    parts.append(f"- [Every row]({ALL_ROWS}), with other numbers of connections.\n")
     for database in kept.databases:
-        parts.append(f"\n## {NAMES[database]}\n\n{_pipes([HEADINGS, *lines(kept, database)])}")
+        rows = _of_one_number(lines(kept, database))
+        parts.append(f"\n## {NAMES[database]}\n\n{_pipes([HEADINGS, *rows])}")
     parts += [f"\n{note}\n" for note in kept.notes]
     machine = "".join(f"| {name} | {value} |\n" for name, value in kept.machine.items())
     parts.append(f"\n## The machine\n\n| | |\n| --- | --- |\n{machine}\n")
@@ -232,6 +187,13 @@ def _carried(kept: Kept) -> Iterator[str]:
 def lines(kept: Kept, database: str) -> list[tuple[str, ...]]:
     """The cells of one database's table."""
     return [_cells(kept, database, row, made) for row, made in kept.medians(database)]
+
+
+def _of_one_number(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the rows of `LOGGED_AT` connections, or of the most if none has that number."""
+    numbers = {int(connections) for _, connections, *_ in rows}
+    shown = LOGGED_AT if LOGGED_AT in numbers else max(numbers, default=0)
+    return [cells for cells in rows if int(cells[1]) == shown]
 
 
 def at_a_glance(kept: Kept) -> Iterator[str]:

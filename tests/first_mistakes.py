@@ -298,7 +298,7 @@ MISTAKES: Sequence[Mistake] = (
     Mistake(
         "A wrong secret",
         "The `client_secret` is not the application's. The answer does not say which of client_id and secret is wrong.",
-        "Use both from the credentials file; in production, `paydesk apps secret-add` creates a new secret.",
+        "Use both from the credentials file; in production, `paydesk apps secrets add` creates a new secret.",
         _wrong_secret,
     ),
     Mistake(
@@ -340,44 +340,31 @@ INTRODUCTION = """\
 # The first ten mistakes
 
 These are the mistakes that nearly everyone makes in the first hour, with what curl and the official clients of Python
-and Node show. Every refusal has the same body, which [Errors](errors.md) describes: `errors` lists all faults, and
-`message` repeats the first one in a sentence, because that is what clients show. A test of this project makes each of
-these mistakes and compares the output with this page.
+and Node show; `…` stands for the message. [Errors](errors.md#the-body) has the whole body of a refusal. A test of this
+project makes each of these mistakes and compares the output with this page.
 
-| Mistake | What you see | What to do |
-|---|---|---|
 """
 
 
 def page(seen: Seen, mistakes: Sequence[Mistake] = MISTAKES) -> str:
     """Return `docs/first-mistakes.md`, or the part of it that is about these mistakes."""
-    rows = [
-        f"| [{mistake.title}](#{_anchor(mistake.title)}) | {_message(seen[mistake.title])} | {mistake.remedy} |"
-        for mistake in mistakes
-    ]
-    sections = [_section(mistake, seen[mistake.title]) for mistake in mistakes]
-    return INTRODUCTION + "\n".join(rows) + "\n\n" + "\n".join(sections)
+    return INTRODUCTION + "\n".join(_section(mistake, seen[mistake.title]) for mistake in mistakes)
 
 
 def _section(mistake: Mistake, seen: Mapping[str, str]) -> str:
-    blocks = "\n".join(
-        f"{HEADINGS[client]}:\n\n```{'json' if client == 'curl' else 'text'}\n{_wrapped(client, text)}\n```\n"
-        for client, text in seen.items()
-    )
-    return f"## {mistake.title}\n\n{mistake.cause}\n\n{blocks}\n{mistake.remedy}\n"
-
-
-def _wrapped(client: str, text: str) -> str:
-    return text if client == "curl" else textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
-
-
-def _message(seen: Mapping[str, str]) -> str:
     body = json.loads(seen["curl"])
-    return f"{body['status']} `{body['error']}`: {body['message']}".replace("|", r"\|")
+    shown = [f"curl    {body['status']} {body['error']}: {body['message']}"]
+    shown += [
+        f"{HEADINGS[client]:<8}{text.replace(body['message'], '…')}"
+        for client, text in seen.items()
+        if client != "curl"
+    ]
+    block = "\n".join(_wrapped(line) for line in shown)
+    return f"## {mistake.title}\n\n{mistake.cause}\n\n```text\n{block}\n```\n\n{mistake.remedy}\n"
 
 
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, 110, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)
 
 
 def main() -> None:

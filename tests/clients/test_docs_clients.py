@@ -49,9 +49,9 @@ webhook: valid
 """What the program of each language prints, with its own words for true and false and its way to show an error."""
 
 
-def programs(language: str) -> str:
-    """Return the blocks of code in that language, joined."""
-    return "\n".join(blocks(PAGE, language))
+def programs(ending: str) -> str:
+    """Return the program of the examples in the language of that ending."""
+    return (docs_programs.DOCS.parent / "examples" / "clients" / f"payments.{ending}").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def matches(output: str, **words: str) -> bool:
 
 def test_program_for_python(folder: Path) -> None:
     """It creates, refunds, searches and cancels orders, gets tokens, and validates a webhook."""
-    (folder / "till.py").write_text(programs("python"))
+    (folder / "till.py").write_text(programs("py"))
     output = run(folder, sys.executable, "till.py")
     assert matches(output, true="True", false="False", error=r".*'\$\.transactions' - is required.*"), output
 
@@ -94,7 +94,7 @@ def test_program_for_python(folder: Path) -> None:
 @pytest.mark.parametrize("node", ["node", pytest.param(str(NODE_24), marks=pytest.mark.slow)], ids=["installed", "24"])
 def test_program_for_node(folder: Path, node: str) -> None:
     """Likewise, as an ES module, with the Node of this machine and with the one of the development dependencies."""
-    (folder / "till.mjs").write_text(programs("js"))
+    (folder / "till.mjs").write_text(programs("mjs"))
     output = run(folder, node, "till.mjs")
     assert matches(output, true="true", false="false", error="A required property is missing.*"), output
 
@@ -102,7 +102,7 @@ def test_program_for_node(folder: Path, node: str) -> None:
 @pytest.mark.usefixtures("with_node")
 def test_program_in_typescript(folder: Path) -> None:
     """It is valid under `strict`, creates an order and cancels it."""
-    (folder / "till.ts").write_text(programs("ts"))
+    (folder / "till.ts").write_text(programs("mts"))
     run(folder, "node", *COMPILER, "till.ts")
     assert run(folder, "node", "till.js") == "TypeScript: created true\n"
 
@@ -111,7 +111,7 @@ def test_program_in_typescript(folder: Path) -> None:
 @pytest.mark.usefixtures("with_node")
 def test_typescript_without_the_types_of_the_page_is_refused(folder: Path) -> None:
     """The client's own types lack a terminal, so the page's extra types are needed."""
-    (folder / "plain.ts").write_text(programs("ts").replace("body: body as Created", "body"))
+    (folder / "plain.ts").write_text(programs("mts").replace("body: body as Created", "body"))
     done = subprocess.run(
         ["node", *COMPILER, "plain.ts"], cwd=folder, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
@@ -124,7 +124,7 @@ def test_typescript_without_the_types_of_the_page_is_refused(folder: Path) -> No
 def test_a_shared_configuration_of_node_repeats_the_idempotency_key(folder: Path) -> None:
     """As the page warns: the client keeps the key of one call for the next one, which gets the first order again."""
     (folder / "shared.mjs").write_text(
-        programs("js").partition("const orders = ")[0]
+        programs("mjs").partition("const orders = ")[0]
         + """
 const shared = new Order(new MercadoPagoConfig({ accessToken }));
 const body = {
@@ -152,9 +152,14 @@ def test_every_language_and_call_has_a_cell() -> None:
 
 
 def test_every_language_has_a_section_with_a_program() -> None:
-    """Each has its own section, with code that names the call of each kind."""
+    """Each has its own section, whose code, or the file that it begins, names the call of each kind."""
     for language, fence in FENCES.items():
-        code = "\n".join(blocks(section(PAGE, f"## {language}"), fence))
+        text = section(PAGE, f"## {language}")
+        code = "\n".join(blocks(text, fence))
+        name = re.findall(r"\]\(\.\./(examples/clients/\w+\.\w+)\)", text)[0]
+        whole = (docs_programs.DOCS.parent / name).read_text()
+        assert code in whole, language
+        code = whole
         for word in ("credentials.json", "refund", "cancel", "webhook: ", "tokens: ", "/terminals/v1/list"):
             assert word.rstrip(" ") in code.lower(), (language, word)
 

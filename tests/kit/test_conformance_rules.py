@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +164,13 @@ def test_every_rule_has_a_violation_here() -> None:
 
 
 def test_the_page_has_every_case_and_rule() -> None:
-    """In the order in which they are played and judged."""
-    listed = [(one.name, one.section, one.must) for one in CASES.values()]
-    listed += [(name, section, must) for name, (section, must, _) in RULES.items()]
-    rows = [f"| `{name}` | {section} | {must[0].lower()}{must[1:].rstrip('.')} |" for name, section, must in listed]
-    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text().splitlines()
-    assert [line for line in page if line.startswith("| `") and line.count("|") == 4] == rows
+    """The cases by section and the rules, in their order."""
+    page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text()
+    for section in {one.section for one in CASES.values()}:
+        names = ", ".join(f"`{one.name}`" for one in CASES.values() if one.section == section)
+        assert f"\n| {section} | {names} |\n" in page
+    rules = page.partition("keeps these rules: ")[2].partition(".\n")[0]
+    assert re.findall(r"`([\w-]+)`", rules) == list(RULES)
 
 
 def test_a_uuid_is_no_card_number() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import get_args
@@ -45,7 +46,7 @@ def _output(folder: Path) -> str:
         starter = folder / ".venv/bin" / name
         starter.write_text(f'#!/bin/sh\nexec {Path(sys.executable).with_name(name)} "$@"\n')
         starter.chmod(0o700)
-    (folder / "test_point_of_sale.py").write_text(_programs("## Drive it from a test", "python"))
+    shutil.copy(DOCS.parent / "examples" / "tills" / "test_point_of_sale.py", folder)
     program = (
         _programs("## In CI")
         + "trap 'kill $!' EXIT\n"

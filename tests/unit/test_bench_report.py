@@ -94,8 +94,8 @@ def test_the_links_of_the_page_lead_somewhere(kept: Kept) -> None:
     """From `docs/`, where it is written, every file that it names exists."""
     links = re.findall(r"\]\(([^)]+)\)", report.markdown(kept))
     files = [link for link in links if not link.startswith(("https://", "#")) and link != report.CHART]
-    assert len(files) >= 3
-    assert all((DOCS / file).exists() for file in files)
+    assert len(files) >= 2
+    assert all((DOCS / file.partition("#")[0]).exists() for file in files)
 
 
 def test_the_summary_has_the_main_figures(kept: Kept) -> None:

@@ -236,7 +236,8 @@ def _answer(played: SwitchProcess, operation: str, steps: tuple[str, ...], numbe
 @pytest.mark.long("a terminal that is paired asks every 3 s")
 def test_the_commands_of_the_page_make_a_live_payment(tmp_path: Path) -> None:
     """In an empty folder, but for the ports: a sale at a switch, confirmed and refunded."""
-    program = "".join(blocks(section(PAGE, "### The first live payment"), "sh"))
+    assert "](../examples/switch/first_payment.sh)" in PAGE
+    program = (DOCS.parent / "examples" / "switch" / "first_payment.sh").read_text()
     addresses = {port: str(free_port()) for port in PORTS}
     for port, chosen in addresses.items():
         program = program.replace(f"127.0.0.1:{port}", f"127.0.0.1:{chosen}")

@@ -12,14 +12,12 @@ from paydesk.engine.payments.simulator.schemas import SIMULATED_DETAILS
 PAGE = (docs_programs.DOCS / "events.md").read_text()
 
 
-def _output(folder: Path, language: str, *command: str) -> str:
-    """Run the programs of the page in that language, in order; return their output."""
-    return docs_programs.run(folder, "".join(docs_programs.blocks(PAGE, language)), *command)
+EXAMPLES = docs_programs.DOCS.parent / "examples"
 
 
 def test_curl_programs(folder: Path) -> None:
     """The order fails with the requested detail, a page has its events, and there is none after the last one."""
-    output = _output(folder, "sh", "sh", "-eu")
+    output = docs_programs.run(folder, "".join(docs_programs.blocks(PAGE, "sh")), "sh", "-eu")
     assert '"status":"failed","status_detail":"insufficient_amount"' in output
     events, last = re.findall(r'\{"data":\[.*\],"next":"[\w-]+"\}', output)
     assert '"action":"order.failed"' in events
@@ -28,7 +26,8 @@ def test_curl_programs(folder: Path) -> None:
 
 def test_python_program(folder: Path) -> None:
     """It receives every move of its order, in order."""
-    assert _output(folder, "python", sys.executable, "-").splitlines() == [
+    program = (EXAMPLES / "tills" / "follow_events.py").read_text()
+    assert docs_programs.run(folder, program, sys.executable, "-").splitlines() == [
         "1 order.created created",
         "2 order.at_terminal at_terminal",
         "3 order.processed processed",

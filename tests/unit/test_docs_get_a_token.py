@@ -18,6 +18,7 @@ from paydesk_process import credentials
 from seller import Seller
 
 PAGE = (DOCS / "get-a-token.md").read_text()
+EXAMPLES = DOCS.parent / "examples" / "oauth"
 PROGRAM_SECONDS_MAX = 60
 
 
@@ -83,32 +84,24 @@ def test_curl_programs(folder: Path) -> None:
     assert introspected["live_mode"] is False
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["authlib", "requests-oauthlib"])
-def test_python_programs(folder: Path, which: int) -> None:
+@pytest.mark.parametrize("which", ["authlib_client.py", "requests_oauthlib_client.py"])
+def test_python_programs(folder: Path, which: str) -> None:
     """Each library's program ends with a call with a refreshed token."""
-    program = programs("## With Python", "python")[which]
-    assert first_terminal(folder) in output(folder, save(folder, f"token_{which}.py", program), sys.executable)
+    program = (EXAMPLES / which).read_text()
+    assert first_terminal(folder) in output(folder, save(folder, which, program), sys.executable)
 
 
 @pytest.mark.usefixtures("node")
 def test_node_program(folder: Path) -> None:
     """The program without packages ends with a call with a refreshed token."""
-    program = programs("## With Node", "js")[0]
+    program = (EXAMPLES / "token.mjs").read_text()
     assert first_terminal(folder) in output(folder, save(folder, "token.mjs", program), "node")
-
-
-@pytest.mark.usefixtures("node")
-def test_official_node_client(folder: Path) -> None:
-    """It refreshes the token of the credentials file."""
-    program = programs("## With Node", "js")[1]
-    printed = output(folder, save(folder, "official.mjs", program), "node", "--preserve-symlinks")
-    assert printed == "The access token is valid for 180 days.\n"
 
 
 @pytest.mark.usefixtures("node")
 def test_program_of_a_client_without_the_field(folder: Path) -> None:
     """It exchanges a code of the second application for a test token."""
-    program = programs("### With a client that cannot send `test_token`", "js")[0]
+    program = (EXAMPLES / "test_application.mjs").read_text()
     printed = output(folder, save(folder, "typed.mjs", program), "node", "--preserve-symlinks")
     assert printed.endswith("The token is for test orders.\n")
 
@@ -117,7 +110,7 @@ def test_program_for_several_processes_keeps_a_newer_token(folder: Path) -> None
     """It stores the answer with mode 0600, unless another process has stored a newer one."""
     first = credentials(folder)["live"]["refresh_token"]
     (folder / "refresh-token").write_text(first)
-    program = programs("### Several processes", "python")[0]
+    program = (EXAMPLES / "refresh.py").read_text()
     output(folder, save(folder, "refresh.py", f"{program}\n\nrefresh()\n"), sys.executable)
     second = (folder / "refresh-token").read_text()
     assert second != first

@@ -85,7 +85,8 @@ def test_retired_operation_names_its_successor(folder: Path) -> None:
 
 def test_migration_program_creates_an_order_from_a_payment_intent(folder: Path) -> None:
     """With every field that a payment intent can have."""
-    output = run(folder, "migrate.md", "python", sys.executable, "-")
+    program = (docs_programs.DOCS.parent / "examples" / "tills" / "migrate_intent.py").read_text()
+    output = docs_programs.run(folder, program, sys.executable, "-")
     assert re.fullmatch(rf"ORD{_NUMBER} 15\.00\n", output), output
 
 

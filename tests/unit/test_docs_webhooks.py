@@ -34,10 +34,10 @@ SECONDS_MAX = 60
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "receivers").iterdir()), ids=lambda file: file.name)
-def test_every_program_is_in_the_page(file: Path) -> None:
-    """Unchanged."""
+def test_every_program_is_named_in_the_page(file: Path) -> None:
+    """By a link, or as a whole and unchanged."""
     if file.is_file():
-        assert file.read_text() in blocks(PAGE, "js" if file.suffix == ".mjs" else "python")
+        assert f"](../examples/receivers/{file.name})" in PAGE or file.read_text() in blocks(PAGE, "python")
 
 
 def test_the_request_is_the_generated_one() -> None:
@@ -74,9 +74,10 @@ def test_every_status_is_explained() -> None:
 
 
 def test_every_action_is_on_the_page_of_events() -> None:
-    """With a complete notification."""
-    bodies = [json.loads(block) for block in blocks(EVENTS, "json")]
-    assert [body["action"] for body in bodies] == [action for of_topic in ACTIONS_OF.values() for action in of_topic]
+    """With a section of its own, and a complete notification of each form."""
+    actions = [action for of_topic in ACTIONS_OF.values() for action in of_topic]
+    assert re.findall(r"^### (\S+)$", EVENTS, re.MULTILINE) == actions
+    assert tuple(json.loads(block)["action"] for block in blocks(EVENTS, "json")) == webhook_events.COMPLETE
 
 
 class Shell:

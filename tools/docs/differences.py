@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools.docs.markdown import page, table
+from tools.docs.markdown import page
 
 
 class Reason(NamedTuple):
@@ -33,9 +33,8 @@ REASONS = (
     Reason(
         "Orders for terminals",
         """\
-The description has orders that a buyer pays online. An order of Paydesk names a terminal, where the buyer presents a
-card or scans a code. It has no goods, delivery, postal address or stored card, is paid at once, and expires as a
-whole. Other fields are refused rather than ignored, because an application that sends them relies on them.""",
+An order of Paydesk names a terminal. It has no goods, delivery, postal address or stored card, is paid at once, and
+expires as a whole. Other fields are refused rather than ignored.""",
         (
             (f"{_ORDERS}.type", "online", "point"),
             (_ORDERS, "additional_info items shipment", ""),
@@ -63,8 +62,7 @@ whole. Other fields are refused rather than ignored, because an application that
     Reason(
         "Fields that only Paydesk has",
         """\
-What a receipt needs, and what shows whether an order is live, how it ended and which of two copies is newer. An
-application ignores the fields that it does not know.""",
+What a receipt needs, and whether an order is live, how it ended and which of two copies is newer.""",
         (
             (_ORDERS, "", "currency expiration_time taxes"),
             ("Order", "", "currency expiration_time live_mode taxes version"),
@@ -180,9 +178,8 @@ Each id of an integrator is text, and the sponsor an object, as in the types of 
     Reason(
         "Tokens",
         """\
-A token always acts for a seller who authorized the application, so an application gets none by its own credentials
-alone. The first grant type requires the code and its URI, the second the refresh token. `scope` reduces what a token
-may do, `test_token` requests one for test orders. `client_id` may also be a number. Every token is a bearer token.""",
+A token always acts for a seller, so an application gets none by its own credentials alone. `scope` reduces what a token
+may do, `test_token` requests one for test orders. `client_id` may also be a number.""",
         (
             ("POST /oauth/token request.grant_type", "client_credentials", ""),
             ("POST /oauth/token request", "", "scope test_token"),
@@ -205,9 +202,8 @@ clients always send one.""",
     Reason(
         "Lists of terminals",
         """\
-The list has pages, and filters by store and point of sale, so `terminals` is in `data`, beside `paging`. A terminal
-that buyers use alone is in mode `SELF_SERVICE`; `UNDEFINED` means that no mode was set. Paydesk also shows the point
-of sale's own id, when the terminal was last connected, and its order.""",
+The list has pages and filters, so `terminals` is in `data`, beside `paging`. A terminal that buyers use alone is in
+mode `SELF_SERVICE`; `UNDEFINED` means that no mode was set.""",
         (
             (f"{_TERMINALS} parameters", "", "limit offset pos_id store_id"),
             (f"{_TERMINALS} answer", "terminals", "data paging"),
@@ -223,9 +219,8 @@ of sale's own id, when the terminal was last connected, and its order.""",
     Reason(
         "Print actions",
         """\
-A print action has the text or the image itself: Paydesk never requests a URL of an application for a terminal, and
-prints no fiscal documents. As in an order, `config.point` names the terminal, the statuses say how far it is, and an
-idempotency key prevents that a retry prints twice. `type` is always `print`.""",
+A print action has the text or the image itself, and no fiscal documents. As in an order, `config.point` names the
+terminal, and an idempotency key prevents that a retry prints twice.""",
         (
             (f"{_ACTIONS} parameters", "", "X-Idempotency-Key"),
             (f"{_ACTIONS} parameters.required", "", "X-Idempotency-Key"),
@@ -251,9 +246,8 @@ Paydesk describes them: the terminals with their modes, and the action.""",
     Reason(
         "Errors",
         """\
-A code is a name, as in `error`: names can be searched for, and need no table of numbers. `errors` has every error of
-a request with its details, `code` repeats the one of a 401, and `error_description` is the field of RFC 6749. In
-errors of the token endpoint `cause` is always empty. The details name the field, so there is no `data`.""",
+A code is a name. `errors` has every error of a request with its details, `code` repeats the one of a 401, and
+`error_description` is the field of RFC 6749. The details name the field, so there is no `data`.""",
         (
             ("Error", "", "code error_description errors"),
             ("Error.cause[]", "object", "any"),
@@ -264,9 +258,9 @@ errors of the token endpoint `cause` is always empty. The details name the field
     Reason(
         "HTTP statuses",
         """\
-The description has some of an operation's statuses, Paydesk's document all: [Errors](errors.md) has the reasons. 422
-and the token endpoint's 401 are 400 here. 202 means that the terminal was requested to release the order, 201 that a
-print action was created.""",
+The description has some of an operation's statuses, Paydesk's document all; only what the description has alone is
+listed. [Errors](errors.md) has the reasons. 422 and the token endpoint's 401 are 400 here. 202 means that the terminal
+was requested to release the order, 201 that a print action was created.""",
         (
             ("POST /oauth/token statuses", "401", "408 421 500 503"),
             ("POST /v1/orders statuses", "422", "403 408 409 413 415 421 429 503"),
@@ -288,14 +282,12 @@ _HEAD = """\
 
 <!-- Generated by `make generate` from `tools/docs/differences.py`; do not edit. -->
 
-The vendor publishes an OpenAPI description of its API for orders that are paid online. This page lists where Paydesk
-differs from it, as of June 2026, with the reason: names, types, the values of enumerations, the fields that a
-request must have, and the statuses of responses. Tests compare the description with Paydesk's [OpenAPI
-document](openapi.json), so the list is complete for the operations that both have. Paydesk's other operations are at
-`/docs` of your service; how the official clients work with it is in [Official clients](clients.md).
+The vendor publishes an OpenAPI description of its API for orders that are paid online. Here is where Paydesk differs
+from it, as of June 2026, and why. Tests compare it with Paydesk's [OpenAPI document](openapi.json), so the list is
+complete for the operations that both have. Of each name, - is only in the description, + only in Paydesk.
 
-`Order` and `Error` are the order and the error that several operations return, `[]` is an item of an array, and
-`required` are the fields or parameters that a request must have."""
+`Create` is the request of `POST /v1/orders`, `Order` and `Error` are what several operations return, `[]` is an item of
+an array, `required` are the fields or parameters that a request must have."""
 
 
 def page_of_differences() -> str:
@@ -304,9 +296,13 @@ def page_of_differences() -> str:
 
 
 def _blocks(reason: Reason) -> tuple[str, ...]:
-    rows = ((f"`{where}`", _code(theirs), _code(ours)) for where, theirs, ours in reason.rows)
-    return f"## {reason.heading}", reason.text, table(("Where", "Only in the description", "Only in Paydesk"), rows)
+    lines = (
+        f"- `{where.replace(_ORDERS, 'Create')}`: {', '.join((*_code('-', theirs), *_code('+', ours)))}"
+        for where, theirs, ours in reason.rows
+        if not (where.endswith(" statuses") and not theirs)
+    )
+    return f"## {reason.heading}", reason.text, "\n".join(lines)
 
 
-def _code(words: str) -> str:
-    return ", ".join(f"`{word}`" for word in words.split())
+def _code(sign: str, words: str) -> list[str]:
+    return [f"{sign}`{word}`" for word in words.split()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from paydesk.engine.oauth import lifecycle
 from paydesk.engine.orders import status
@@ -17,37 +17,30 @@ _ORDERS_HEAD = """\
 are final. Each transition increments `version` and sends its action to the webhook subscriptions."""
 
 _ORDERS_TAIL = """\
-A transition *before authorization* is possible only until the terminal is permitted to authorize the payment at the
-acquirer. That permit is the point of no return: of a concurrent cancel, expiry, result and permit, the first to be
-committed decides.
+*Before authorization*: until the terminal is permitted to authorize the payment at the acquirer. That permit is the
+point of no return: of a concurrent cancel, expiry, result and permit, the first to be committed decides.
 
-- **Before authorization** no card was charged. A cancel, the cancel key of the terminal and the expiry each end the
-  order as `canceled`; the payment's `status_detail` shows which of them it was.
-- **After authorization is permitted** only the outcome of the payment ends the order. A cancel gets 202 and has no
-  effect, or 409 once the outcome is unknown. The order does not expire.
-- **`check_on_terminal`** is an order whose outcome is unknown. It ends as `processed` or `failed`:
-  [When the outcome is unknown](unknown-outcomes.md).
-- **A provisional approval**, of an acquirer that waits for the card, has no state of its own: the order is
-  `at_terminal` until the terminal's result decides, and `processed` before the acquirer confirms. Without a result in
-  time the order is `check_on_terminal` until the payment is reversed:
-  [Acquirers](acquirers.md#a-sale-with-the-third-message).
-- **A late approval**, for an order that was paid already or ended otherwise, does not change the order. It is reversed
-  at the acquirer.
-- **A refund** changes a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+- **Before** it no card was charged. A cancel, the cancel key and the expiry each end the order as `canceled`.
+- **After** it only the outcome of the payment ends the order. A cancel gets 202 and has no effect, or 409 once the
+  outcome is unknown. The order does not expire.
+- **`check_on_terminal`**: the outcome [is unknown](unknown-outcomes.md). It ends as `processed` or `failed`.
+- **A provisional approval** [waits for the card](acquirers.md#a-sale-with-the-third-message): the order is
+  `at_terminal` until the terminal's result, and `processed` before the acquirer confirms. Without a result it is
+  `check_on_terminal` until the payment is reversed.
+- **A late approval**, for an order that was paid or ended otherwise, does not change it. It is reversed.
+- **A refund** changes a paid order only when [the acquirer has confirmed it](refunds.md).
 
-With `order_statuses = "extended"` two states have their own names, in status and action: detail `expired`
-as status `expired`, and `check_on_terminal` as `action_required`. The transitions are the same. For the states of
-payment intents, the earlier API, see [Migrate from payment intents](migrate.md#states)."""
+With `order_statuses = "extended"` detail `expired` is shown as status `expired`, and `check_on_terminal` as
+`action_required`, in actions too. The states of payment intents: [Migrate](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
 # Token lifecycle
 
 <!-- Written by `make generate` from `engine/oauth/lifecycle.py`; changes made here are lost. -->
 
-A seller's consent creates a code, the code is exchanged for the first tokens, and every refresh issues the next
-generation. All of them are one token family and are revoked together. An application may not know which token is the
-newest, because a response was lost or two of its processes refreshed concurrently. So a used refresh token returns its
-successor again for a grace period; later reuse is treated as theft and revokes the family."""
+A seller's consent creates a code, which is exchanged for the first tokens; every refresh issues the next ones. All are
+one token family and are revoked together. A used refresh token returns its successor again for a grace period; later
+reuse is treated as theft."""
 
 _TOKENS_TAIL = """\
 Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,
@@ -55,6 +48,7 @@ verifier or scope that doesn't match, are refused without a transition. Ended fa
 [Retention](retention.md)."""
 
 _NONE = "none"
+_DETAILS_MAX = 5
 
 
 def page_of_orders() -> str:
@@ -71,12 +65,21 @@ def page_of_orders() -> str:
         "## States",
         table(
             ("status", "status_detail", "payment's status_detail"),
-            ((f"`{state.status}`", f"`{state.detail}`", f"`{state.payment_detail}`") for state in status.STATES),
+            _rows(),
         ),
         "## Transitions",
         table(("Transition", "From", "To", "By", "Action"), map(_move, status.MOVES)),
         _ORDERS_TAIL,
     )
+
+
+def _rows() -> Iterable[tuple[str, str, str]]:
+    """Yield a row for each status and detail, with all details of the payment."""
+    by_order: dict[tuple[str, str], list[str]] = {}
+    for state in status.STATES:
+        by_order.setdefault((state.status, state.detail), []).append(f"`{state.payment_detail}`")
+    for (name, detail), of_payment in by_order.items():
+        yield f"`{name}`", f"`{detail}`", ", ".join(of_payment)
 
 
 def _diagram(moves: Iterable[tuple[str, str, str]], final: Iterable[str]) -> str:
@@ -107,7 +110,12 @@ def _states(states: Iterable[status.State]) -> str:
     by_status: dict[str, list[str]] = {}
     for state in states:
         by_status.setdefault(state.status, []).append(f"`{state.payment_detail}`")
-    return "; ".join(f"{name}: {', '.join(details)}" for name, details in by_status.items())
+    return "; ".join(f"{name}: {_any_of(details)}" for name, details in by_status.items())
+
+
+def _any_of(details: Sequence[str]) -> str:
+    """Return the details; the reasons of a failure are in the table of states."""
+    return ", ".join(details) if len(details) < _DETAILS_MAX else "any reason"
 
 
 def page_of_tokens() -> str:

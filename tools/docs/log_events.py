@@ -16,6 +16,7 @@ from tools.docs.markdown import page, table
 
 SOURCE = Path(paydesk.__file__).parents[1]
 SENTENCES = Path(__file__).with_suffix(".toml")
+DOCS = Path(__file__).parents[2] / "docs"
 LEVELS = {"critical": "critical", "error": "error", "exception": "error", "warning": "warning", "info": "info"}
 """Methods of loggers, the most severe first, and the levels of their lines. `debug` is never written."""
 LOGGERS = ("log", "_log")
@@ -28,12 +29,13 @@ _HEAD = """\
 
 <!-- Written by `make generate` from the calls of loggers in `src/` and `tools/docs/log_events.toml`; do not edit. -->
 
-Every event that Paydesk logs, the most severe first: its fields, what has happened, and what to do. A line also has
-`timestamp`, `level` and `event`, and `process` on nodes with several processes; lines with a traceback have it as
-`exception`. A field is absent if it is unknown. Names of events and of fields are stable.
-
-[The log](operations.md#the-log) explains the fields of requests. Lines of libraries have a sentence as their event, and
-`logger`, the library."""
+Every event that Paydesk logs, the most severe first: its fields, what has happened, and **what to do**. A line also has
+`timestamp`, `level` and `event`, `process` on nodes with several processes, and `exception` with a traceback; where
+they are known, `order`, `seller_id`, `terminal_id` and `request_id`. Names of events and of fields are stable. Lines of
+libraries have a sentence as their event, and `logger`. [The log](operations.md#the-log) explains the fields of
+requests."""
+_KNOWN = frozenset({"order", "seller_id", "terminal_id", "request_id"})
+"""The fields that the head explains for all events."""
 
 _TITLES = {
     "critical": ("Critical", "The process ends."),
@@ -70,8 +72,8 @@ def page_of_log_events() -> str:
     events, said, parts = collected(), sentences(), [_HEAD]
     for section, (title, text) in _TITLES.items():
         names = sorted(name for name, event in events.items() if section == ("kit" if event.of_kit else event.level))
-        rows = ([_named(name, events[name]), _fields(events[name], said[name]), *_words(said[name])] for name in names)
-        parts += [f"## {title}", text, table(("Event", "Fields", "What happened", "What to do"), rows)]
+        rows = ((_named(one, events[one]), _fields(events[one], said[one]), _words(one, said[one])) for one in names)
+        parts += [f"## {title}", text, table(("Event", "Fields", "What happened, and **what to do**"), rows)]
     return page(*parts)
 
 
@@ -81,11 +83,14 @@ def _named(name: str, event: Event) -> str:
 
 
 def _fields(event: Event, said: dict[str, Any]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted({*event.fields, *said.get("fields", ())}))
+    return ", ".join(f"`{name}`" for name in sorted({*event.fields, *said.get("fields", ())} - _KNOWN))
 
 
-def _words(said: dict[str, Any]) -> tuple[str, str]:
-    return said["happened"], said["do"]
+def _words(name: str, said: dict[str, Any]) -> str:
+    if name in get_args(Kind):
+        is_security = f"| `{name}` |" in (DOCS / "operators.md").read_text(encoding="utf-8")
+        return f"An [event]({'operators.md#security-events' if is_security else 'operations.md#unknown-outcomes'})."
+    return f"{said['happened']} **{said['do']}**" if said["do"] != "Nothing." else said["happened"]
 
 
 @cache

@@ -50,38 +50,30 @@ scrape_configs:
 | 404 `not_found` | this is the clients' listener: use `operator_listen` |
 | 421 `misdirected_request` | the name in the target is not known: add it to `host_names` |
 
-The token is sent as it is: on the network between machines put TLS before the listener, or read it on the node itself.
+The token is sent as it is: between machines put TLS before the listener.
 
 ## Nodes
 
-Read each node at its own address, not through a load balancer: a page is of one node. Prometheus adds `instance`, which
-says of which. Sum over the nodes in the query:
+Read each node at its own address, not through a load balancer. Prometheus adds `instance`. Sum in the query:
 
 ```text
 sum by (operation) (rate(paydesk_http_requests_total[5m]))
 ```
 
-All counters are of the processes that run: a restart sets them to 0, which `rate` and `increase` see as a reset.
+A restart sets all counters to 0, which `rate` and `increase` see as a reset.
 
 ## Processes
 
-With `paydesk serve --processes N` a page has all N processes, whichever of them gets the connection. Each sample has
-the label `process`, the number that log lines have too. A process without siblings has no such label. Queries that sum
-need no change.
+With `paydesk serve --processes N` a page has all N processes, whichever of them answers. Samples have the label
+`process`, the number that log lines have too; a process without siblings has none.
 
-- **A process that does not answer within {_WAIT} is left out**, as one is that does not run yet. It delays
-  the page by that time at most. `{SILENT.name}` counts such processes, and `{PROCESSES.name}` is N:
-  these two have no label `process`.
-- **A process that was killed and replaced** starts at 0 under the same number. What the old one counted since the last
-  page is lost.
-- **A deployment** (SIGHUP to the parent) replaces each process. When its successor is ready, the numbers of the old one
-  vanish, though it still drains, and those of the successor start at 0. Prometheus sees a reset.
-- **A page that an old process still serves while it drains** has its own numbers alone, and all siblings are silent. So
-  alert on silent processes after minutes, not at once.
-- **A parent of version 0.2.0** passes nothing on after it has deployed this version: a page takes {_WAIT} and
-  has one process. Replace the parent too.
-- **Two parents on one port** (`--beside`) answer each for their own processes.
-- **If the process that gets the connection is stopped**, there is no page, and `up` is 0.
+- **A process that does not answer within {_WAIT} is left out.** `{SILENT.name}` counts these, and `{PROCESSES.name}` is
+  N, both without the label.
+- **A process that was replaced** starts at 0 under the same number. After a kill, what it counted since the last page
+  is lost; in a deployment (SIGHUP) its numbers vanish when the successor is ready.
+- **An old process that drains** serves a page of its own numbers alone: alert on silent processes after minutes.
+- **A parent of version 0.2.0** passes nothing on after it has deployed this version: replace it too.
+- **Two parents on one port** (`--beside`) answer each for their own processes. A stopped process gives no page: `up` 0.
 
 ## All metrics
 

@@ -1,4 +1,4 @@
-"""Generate the page of all notifications: a complete one of each action, when it is sent, and the request of one."""
+"""Generate the page of all notifications: when each is sent, a complete one of each form, and a request."""
 
 from __future__ import annotations
 
@@ -18,22 +18,19 @@ _HEAD = """\
 
 <!-- Written by `make generate` from `status.py` and `samples.py` in `engine/orders/`; changes made here are lost. -->
 
-Every notification that Paydesk sends, complete. [Receive webhooks](webhooks.md) says how to verify and store them;
-the [API reference](openapi.json) has their schemas, under `webhooks`. Later versions may add actions and fields: answer
-those that you do not know with 200."""
-
-_REQUEST = """\
-## The request
-
-`data.id` and `type` are added to the parameters of your URL. An order's id is in lower case there, and as in all
-responses in the body. `X-Request-Id` and the body are the same on every attempt; the times and signatures are new, and
-`X-Retry` counts the attempts made before."""
+Every notification that Paydesk sends. [Receive webhooks](webhooks.md) says how to verify and store them, and shows
+[a whole request](webhooks.md#what-arrives) with `order.processed`. The [OpenAPI document](openapi.json) has the schema
+and an example of each, under `webhooks`. Later versions may add actions and fields: answer those with 200."""
 
 _ORDERS = """\
 ## Orders
 
 `data` is the order at this version; `data.version` counts its changes from 1. `status_detail` of a paid order is
-`accredited`. `live_mode` is false for test orders. An optional field is absent, never null."""
+`accredited`. `live_mode` is false for test orders. An optional field is absent, never null. An order's id is in lower
+case in `data.id` of the query, and in upper case in the body."""
+
+COMPLETE = ("order.refunded", "application.authorized")
+"""The actions whose notification is on the page; the others have no further fields."""
 
 _CONSENTS = """\
 ## Authorizations of sellers
@@ -48,8 +45,6 @@ def page_of_events() -> str:
     return page(
         _HEAD,
         table(("Action", "Meaning"), ((f"[`{one.action}`](#{_anchor(one)})", one.summary) for one in WEBHOOKS)),
-        _REQUEST,
-        f"```http\n{request_text()}\n```",
         _ORDERS,
         *(block for webhook in orders for block in _blocks(webhook)),
         _CONSENTS,
@@ -79,4 +74,5 @@ def _blocks(webhook: Webhook) -> Iterator[str]:
         by = "; ".join(f"{move.by} (`{move.name}`)" for move in webhook.moves)
         details = ", ".join(f"`{detail}`" for detail in samples.status_details(webhook.action))
         yield f"- **When**: {by}.\n- **`status_detail` of the payment**: {details}."
-    yield f"```json\n{json.dumps(webhook.example, indent=2, ensure_ascii=False)}\n```"
+    if webhook.action in COMPLETE:
+        yield f"```json\n{json.dumps(webhook.example, indent=2, ensure_ascii=False)}\n```"
