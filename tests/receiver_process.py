@@ -1,4 +1,4 @@
-"""The receivers of webhooks in examples/receivers, run as processes in a folder of their own."""
+"""The receivers of webhooks in examples, run as processes in a folder of their own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from pathlib import Path
 import node_clients
 from free_port import free_port
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "receivers"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 COMMANDS = {
     "receiver_starlette.py": ("-m", "uvicorn", "receiver_starlette:app", "--port"),
     "receiver_flask.py": ("-m", "flask", "--app", "receiver_flask", "run", "--port"),
     "receiver_express.mjs": (),
     "verify_x_signature.py": ("-m", "flask", "--app", "verify_x_signature", "run", "--port"),
+    "notified.py": ("-m", "flask", "--app", "notified", "run", "--port"),
 }
 START_SECONDS_MAX = 30
 _CHANGE = re.compile(r"(ORD\w+) is (\w+), version (\d+)")
@@ -43,6 +44,11 @@ class ReceiverProcess:
         """Each change's order, status and version."""
         found = (_CHANGE.fullmatch(line.strip()) for line in self._lines)
         return [(match[1], match[2], int(match[3])) for match in found if match]
+
+    @property
+    def printed(self) -> str:
+        """All that it printed so far."""
+        return "".join(self._lines)
 
     def restart(self) -> None:
         """Kill the process and start it again in the same folder."""
@@ -93,7 +99,8 @@ def receiver(name: str, folder: Path, *, port: int = 0, **variables: str) -> Ite
     if name.endswith(".mjs"):
         node_clients.require()
         (folder / "node_modules").symlink_to(node_clients.FOLDER / "node_modules")
-    shutil.copy(EXAMPLES / name, folder)
+    (source,) = EXAMPLES.glob(f"*/{name}")
+    shutil.copy(source, folder)
     running = ReceiverProcess(name, folder, port or free_port(), **variables)
     try:
         yield running

@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,24 @@ def test_paydesk_alone_is_put_on_the_path_once(folder: Path) -> None:
     bin_folder = folder / ".paydesk" / "bin"
     assert run.stdout.decode().splitlines() == [f"{bin_folder}/paydesk", f"{bin_folder}:/usr/bin:/bin"]
     assert [program.name for program in bin_folder.iterdir()] == ["paydesk"]
+
+
+def test_a_link_to_another_program_is_replaced(folder: Path) -> None:
+    """As after the move of the environment; where the folder cannot be made, the PATH stays, and a message says why."""
+    link = folder / ".paydesk" / "bin" / "paydesk"
+    link.parent.mkdir()
+    link.symlink_to(folder / "gone")
+    run = partial(subprocess.run, cwd=folder, env=environment(PATH="/usr/bin:/bin"), capture_output=True, check=True)
+    run([PAYDESK, "env"])
+    assert link.samefile(PAYDESK)
+    link.unlink()
+    link.parent.rmdir()
+    link.parent.write_text("")
+    printed = run([PAYDESK, "env"])
+    assert "PATH=" not in printed.stdout.decode()
+    assert f"The PATH is unchanged, because {link.parent} cannot be written" in " ".join(
+        printed.stderr.decode().split()
+    )
 
 
 def test_values_are_those_of_the_file(folder: Path) -> None:

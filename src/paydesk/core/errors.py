@@ -190,7 +190,7 @@ SELLER_NOT_FOUND = ErrorKind(
     "seller_not_found",
     404,
     "There is no such seller.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 NOT_FOUND = ErrorKind(
     "not_found",

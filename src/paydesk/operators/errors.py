@@ -8,13 +8,13 @@ APPLICATION_NOT_FOUND = ErrorKind(
     "application_not_found",
     404,
     "There is no such application.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 ACQUIRER_NOT_FOUND = ErrorKind(
     "acquirer_not_found",
     404,
     "There is no such acquirer on this node.",
-    advice="Add it to the `acquirers_file` of every node.",
+    advice="Use a name of `GET /operator/v1/acquirers`, or add it to the `acquirers_file` of every node.",
 )
 SECRET_NOT_FOUND = ErrorKind(
     "secret_not_found",
@@ -26,25 +26,25 @@ SUBSCRIPTION_NOT_FOUND = ErrorKind(
     "subscription_not_found",
     404,
     "There is no such subscription.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 OPERATOR_NOT_FOUND = ErrorKind(
     "operator_not_found",
     404,
     "There is no such operator.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 AUTHORIZATION_NOT_FOUND = ErrorKind(
     "grant_not_found",
     404,
     "There is no such grant.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 SESSION_NOT_FOUND = ErrorKind(
     "session_not_found",
     404,
     "There is no such session, or it has ended.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 CANNOT_SIGN_IN = ErrorKind("cannot_sign_in", 409, "This operator can't sign in.", advice="Read `details`.")
 WRONG_PASSWORD = ErrorKind(
@@ -64,13 +64,13 @@ STORE_NOT_FOUND = ErrorKind(
     "store_not_found",
     404,
     "This seller has no such store.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 POS_NOT_FOUND = ErrorKind(
     "pos_not_found",
     404,
     "This seller has no such point of sale.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 EMAIL_TAKEN = ErrorKind(
     "email_taken",
@@ -82,7 +82,7 @@ TOO_MANY_SECRETS = ErrorKind(
     "too_many_secrets",
     409,
     "There are as many valid secrets as there may be: remove one first.",
-    advice="For an application, `others_expire_in`: `0s` expires all others.",
+    advice="Remove a secret first; for an application, `others_expire_in`: `0s` expires all others.",
     repeat="later",
 )
 EXTERNAL_POS_ID_TAKEN = ErrorKind(
@@ -108,7 +108,7 @@ DELIVERY_NOT_FOUND = ErrorKind(
     "delivery_not_found",
     404,
     "There is no such delivery.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 SUBSCRIPTION_PAUSED = ErrorKind(
     "subscription_paused",
@@ -122,11 +122,11 @@ SUBSCRIPTION_ENDED = ErrorKind(
     409,
     "The subscription is deleted, or the seller has withdrawn the application's authorization: nothing is sent any"
     " more.",
-    advice="Subscribe again, or ask the seller to authorize again.",
+    advice="Subscribe the application again, or ask the seller to authorize it again.",
 )
 REQUEST_NOT_FOUND = ErrorKind(
     "request_not_found",
     404,
     "There is no such recorded request. The last 10,000 are kept for up to 7 days.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )

@@ -41,7 +41,7 @@ class Fault(Closed, frozen=True):
     """The fault of a subscription, as it is stored and shown."""
 
     kind: Annotated[FaultKind, one_of(KINDS)]
-    every: Annotated[int, Meta(ge=1, le=EVERY_MAX, description="One of so many notifications is affected.")]
+    every: Annotated[int, Meta(ge=1, le=EVERY_MAX, description="3 affects every third notification, 1 each.")]
     delay_seconds: Annotated[int | None, Meta(description="With `late` and `out_of_order` only.")] = None
     seed: Annotated[int | None, Meta(description="Chooses which one; without it the last of each `every`.")] = None
 

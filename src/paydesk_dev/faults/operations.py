@@ -45,7 +45,7 @@ class FaultRequest(Model):
         int,
         Field(ge=1, le=EVERY_MAX),
         Shown("One of every", "1 disturbs each notification.", noun="number"),
-    ] = Field(1, description="One of so many notifications is affected; 1 affects each.")
+    ] = Field(1, description="3 affects every third notification, 1 each.")
     delay_seconds: (
         Annotated[
             int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -34,7 +35,7 @@ SHELLS: Mapping[str, Callable[[str, str], str]] = {
 }
 """The line that sets a variable, by shell."""
 REST_OF_PATH: Mapping[str, str] = {"sh": ':"$PATH"', "fish": " $PATH", "powershell": " + ':' + $env:PATH"}
-"""What follows a folder in the line that puts it before the PATH."""
+"""The end of the line that puts a folder before the PATH, by shell."""
 
 
 @top.command("env", epilog=EPILOG)
@@ -83,14 +84,20 @@ def env(
 def _folder_for_path(credentials: Path) -> Path | None:
     """Return a folder beside the credentials that has `paydesk` alone; None if the PATH leads to this program already.
 
-    The program's own folder may have a Python and other programs, which would take the place of the shell's.
+    The program's own folder may have a Python and other programs, which would take the place of the shell's. None also
+    if the folder cannot be written; a message says so.
     """
     program, known = Path(sys.argv[0]).absolute(), shutil.which("paydesk")
     if program.name != "paydesk" or not program.is_file() or (known is not None and program.samefile(known)):
         return None
     folder = credentials.absolute().parent / "bin"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    link = folder / "paydesk"
-    link.unlink(missing_ok=True)
-    link.symlink_to(program)
+    link, fresh = folder / "paydesk", folder / f".{os.getpid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not (link.exists() and link.samefile(program)):
+            fresh.symlink_to(program)
+            fresh.replace(link)  # At once: other shells may be using it.
+    except OSError as error:
+        note(f"The PATH is unchanged, because {folder} cannot be written: {error.strerror}.")
+        return None
     return folder

@@ -17,13 +17,13 @@ FORBIDDEN_CHECKING_TERMINAL_OWNER = ErrorKind(
     "forbidden_checking_terminal_owner",
     403,
     "The terminal does not exist, or it belongs to another seller or to the other mode (test or live).",
-    advice="Use one of GET /terminals/v1/list with the same token.",
+    advice="Use a terminal of GET /terminals/v1/list with the same token.",
 )
 TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
     "terminal_not_in_pdv_mode",
     409,
     "The terminal does not accept orders. Set its operating_mode to PDV or SELF_SERVICE.",
-    advice="Set it with PATCH /terminals/v1/setup.",
+    advice="Set its mode with PATCH /terminals/v1/setup.",
     repeat="later",
 )
 ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
@@ -37,7 +37,7 @@ CANNOT_CANCEL_ORDER = ErrorKind(
     "cannot_cancel_order",
     409,
     "The order cannot be canceled in its current status.",
-    advice="At its terminal it needs the extra header; refund a paid one.",
+    advice="A cancel at the terminal needs the extra header; refund a paid order.",
 )
 ORDER_ALREADY_CANCELED = ErrorKind(
     "order_already_canceled",

@@ -32,13 +32,13 @@ PARTIAL_REFUND_FORBIDDEN_WITH_TIPS = ErrorKind(
     "partial_refund_forbidden_with_tips",
     403,
     "An order with a tip can only be refunded in full.",
-    advice="Send no body.",
+    advice="Send no body: the whole order is refunded.",
 )
 REFUND_AMOUNT_EXCEEDS = ErrorKind(
     "refund_amount_exceeds",
     400,
     "The amount exceeds what remains of the payment after earlier refunds.",
-    advice="`details` has the rest.",
+    advice="Refund at most what `details` says is left.",
 )
 REFUND_IN_PROGRESS = ErrorKind(
     "refund_in_progress",
@@ -61,7 +61,7 @@ REVERSAL_NOT_FOUND = ErrorKind(
     "reversal_not_found",
     404,
     "The reversal does not exist.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 CANNOT_RESOLVE_REVERSAL = ErrorKind(
     "cannot_resolve_reversal",
@@ -74,7 +74,7 @@ REFUND_NOT_FOUND = ErrorKind(
     "refund_not_found",
     404,
     "The refund does not exist.",
-    advice="Use an id from its list: what is deleted or old is not in it.",
+    advice="Use an id from its list, which has nothing deleted or old.",
 )
 CANNOT_RESOLVE_REFUND = ErrorKind(
     "cannot_resolve_refund",

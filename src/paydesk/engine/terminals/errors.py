@@ -8,7 +8,7 @@ TERMINAL_NOT_FOUND = ErrorKind(
     "terminal_not_found",
     404,
     "The seller has no such terminal. Live and test terminals are separate.",
-    advice="Use one of GET /terminals/v1/list with the same token.",
+    advice="Use a terminal of GET /terminals/v1/list with the same token.",
 )
 TERMINAL_BUSY = ErrorKind(
     "terminal_busy",
@@ -21,13 +21,13 @@ TERMINAL_ALREADY_PAIRED = ErrorKind(
     "terminal_already_paired",
     409,
     "The terminal is paired already.",
-    advice="Send `replace`: true. If another seller has it, they delete it first.",
+    advice="Send `replace`: true. If it belongs to another seller, it must be deleted there first.",
 )
 PAIRING_NOT_FOUND = ErrorKind(
     "pairing_not_found",
     404,
     "No terminal shows this code. Codes are valid for 5 minutes and can be used once.",
-    advice="Compare it with what the terminal shows.",
+    advice="Compare the code with the terminal's, which shows a new one after 5 minutes.",
 )
 AUTHORIZATION_PENDING = ErrorKind(
     "authorization_pending",
@@ -53,7 +53,7 @@ ACCESS_DENIED = ErrorKind(
     "access_denied",
     400,
     "An operator has denied the pairing.",
-    advice="Stop polling and show it.",
+    advice="Stop polling, and show that the pairing was denied.",
 )
 PRECONDITION_FAILED = ErrorKind(
     "precondition_failed",

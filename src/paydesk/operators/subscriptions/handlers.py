@@ -88,7 +88,9 @@ class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
 async def create(call: Call) -> Answer:
     """Subscribe an application. The host name is resolved before the transaction begins."""
     body: SubscriptionRequest = call.body
-    return await _create(call, body.client_id, body.topic if body.topic != OPERATORS_TOPIC else "", live=body.live_mode)
+    # No topic that an application can have: it is refused like an unknown one.
+    topic = "" if body.topic == OPERATORS_TOPIC else body.topic
+    return await _create(call, body.client_id, topic, live=body.live_mode)
 
 
 async def create_for_operators(call: Call) -> Answer:
@@ -198,8 +200,9 @@ async def _refuse_invalid(
         )
     except Refusal as refusal:
         if isinstance(refusal.__cause__, AddressRefused):
+            subject = OPERATORS_TOPIC if application_id == OPERATORS else str(application_id)
             call.alert = refusal.__cause__.event(
-                str(application_id), application_id, operator_id=call.caller.operator_id, address=call.address
+                subject, application_id, operator_id=call.caller.operator_id, address=call.address
             )
         raise
 
