@@ -103,6 +103,7 @@ POS_TAKEN = ErrorKind(
     409,
     "Another terminal at this point of sale is already in mode PDV.",
     advice="Send another pos_id or none, or set the other terminal to STANDALONE.",
+    repeat="later",
 )
 DELIVERY_NOT_FOUND = ErrorKind(
     "delivery_not_found",

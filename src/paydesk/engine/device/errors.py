@@ -34,6 +34,7 @@ ACQUIRER_NOT_CONFIGURED = ErrorKind(
     409,
     "The service has no acquirer for this order. Nothing was charged and the order is unchanged. Set `acquirer`.",
     advice="Nothing was charged: cancel the order, or use a terminal with its own acquirer.",
+    repeat="later",
 )
 AUTHORIZATION_CONFLICT = ErrorKind(
     "authorization_conflict",

@@ -88,6 +88,7 @@ CANNOT_RESOLVE_CONFIRMATION = ErrorKind(
     409,
     "An operator cannot resolve the confirmation in its current status.",
     advice="Only a payment that the acquirer refused to confirm is resolved, once.",
+    repeat="later",
 )
 CANNOT_RESOLVE_ORDER = ErrorKind(
     "cannot_resolve_order",

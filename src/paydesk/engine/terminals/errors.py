@@ -60,4 +60,5 @@ PRECONDITION_FAILED = ErrorKind(
     412,
     "A point of sale can have at most one terminal in mode PDV.",
     advice="Set the other terminal to another mode.",
+    repeat="later",
 )
