@@ -42,6 +42,7 @@ whole. Other fields are refused rather than ignored, because an application that
             (f"{_ORDERS}.processing_mode", "manual", ""),
             (f"{_ORDERS}.capture_mode", "manual", ""),
             (f"{_ORDERS}.config", "online", "payment_method point"),
+            ("Order.config", "online", "payment_method point"),
             (f"{_ORDERS}.payer", "address entity_type first_name identification last_name phone", ""),
             (_PAYMENTS, "date_of_expiration expiration_time", ""),
             (f"{_PAYMENTS}.payment_method", "financial_institution statement_descriptor token", ""),
@@ -256,7 +257,6 @@ a request with its details, `code` repeats the one of a 401, and `error_descript
 errors of the token endpoint `cause` is always empty. The details name the field, so there is no `data`.""",
         (
             ("Error", "", "code error_description errors"),
-            ("Error.cause[]", "object", "any"),
             ("Error.cause[]", "data", ""),
             ("Error.cause[].code", "integer", "string"),
         ),
