@@ -115,7 +115,7 @@ def _typed(schema: Json) -> Json:
 
 
 def _open(schema: Json) -> Json:
-    """Return the schema; an object without declared members may have any, which generators need to be told."""
+    """Return the schema; an object without declared members may have any, which generators do not assume."""
     is_any = schema.get("type") == "object" and not schema.keys() & {"properties", "additionalProperties", *_EACH}
     return {**schema, "additionalProperties": {}} if is_any or schema.get("additionalProperties") is True else schema
 
