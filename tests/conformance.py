@@ -17,6 +17,12 @@ from paydesk.platform.http.refusals.error_responses import may_answer
 from paydesk.platform.operation import Operation
 
 DOCUMENT = "urn:document"
+# Made here, where no case waits for it.
+_DOCUMENTS = {name: json.loads(API.openapi_json(name, indent=None)) for name in documents.DOCUMENTS}
+_REGISTRIES = {
+    name: jsonschema_rs.Registry([(DOCUMENT, {"components": {"schemas": document["components"]["schemas"]}})])
+    for name, document in _DOCUMENTS.items()
+}
 _ROUTES = [
     (operation.method, re.compile(re.sub(r"\{\w+\}", "[^/]+", operation.path)), operation) for operation in OPERATIONS
 ]
@@ -44,20 +50,12 @@ def _operation(method: str, path: str) -> Operation | None:
 
 
 @cache
-def _document(name: str) -> tuple[Any, jsonschema_rs.Registry]:
-    """Return the document of that name, and the registry of its schemas."""
-    document = json.loads(API.openapi_json(name, indent=None))
-    components = {"components": {"schemas": document["components"]["schemas"]}}
-    return document, jsonschema_rs.Registry([(DOCUMENT, components)])
-
-
-@cache
 def _validator(name: str, status: str) -> jsonschema_rs.Validator | None:
     """Return the validator of the JSON of that answer; None if no document has the operation."""
     operation = next(row for row in OPERATIONS if row.name == name)
     if (of_document := documents.name_of(operation)) is None:
         return None
-    document, registry = _document(of_document)
+    document, registry = _DOCUMENTS[of_document], _REGISTRIES[of_document]
     answers = document["paths"][path_template(operation)][operation.method.lower()]["responses"]
     if status not in answers:
         return None  # The server's own answer to what it could not read.
