@@ -46,6 +46,7 @@ check: $(DEV) ## Check lint, format, types, imports, generated files and the bil
 	@$(BIN)/lint-imports --no-cache --config imports.toml
 	@$(BIN)/python -m tools.docs.generated --check
 	@$(BIN)/python scripts/sbom.py --check
+	@$(BIN)/python -m tests.openapi_tools
 
 format: $(DEV) ## Format all files
 	@$(BIN)/ruff check --fix --quiet || true
@@ -69,6 +70,7 @@ lock: $(DEV) ## Update the lock files and the bill of materials
 	@$(LOCK) src/pyproject.toml --extra otel --group dev --constraints requirements-kit.lock \
 		--constraints requirements-otel.lock --output-file requirements-dev.lock
 	@$(LOCK_ALONE) --group deploy --output-file tests/deploy/requirements.lock
+	@$(LOCK_ALONE) --group openapi --output-file tests/openapi/requirements.lock
 	@$(MAKE) --no-print-directory sbom
 
 # The installed packages must match the lock: their licences are read.
@@ -88,7 +90,7 @@ release: $(DEV) ## Build the release of this commit into dist/: wheels, locks, i
 	@$(BIN)/python scripts/release.py $(ARGS)
 
 clean: ## Remove .venv and all caches, but not the data in .paydesk
-	@rm -rf .venv dist bench/peers/node_modules tests/clients/node/node_modules
+	@rm -rf .venv dist bench/peers/node_modules tests/clients/node/node_modules tests/openapi/node_modules
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 

@@ -40,7 +40,8 @@ def differences(facts: dict[str, Any], document: Any) -> set[Difference]:
 
 def operation_tree(document: Any, row: Any) -> dict[str, Any]:
     """Return the operation as a tree of its statuses, parameters and request, and of the first answer and error."""
-    parameters = [one for one in row.get("parameters", ()) if one["in"] != "path"]
+    parameters = [resolved(document, one) for one in row.get("parameters", ())]
+    parameters = [one for one in parameters if one["in"] != "path"]
     tree: dict[str, Any] = {
         "statuses": " ".join(sorted(row["responses"])),
         "parameters": {one["name"]: _tree(document, one["schema"]) for one in parameters}
@@ -102,6 +103,16 @@ def _requires(names: Iterable[str]) -> dict[str, str]:
     return {_REQUIRED: text} if (text := " ".join(names)) else {}
 
 
+def _merged(trees: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the tree of an object in several forms."""
+    merged = {name: tree[name] for tree in reversed(trees) for name in tree}
+    for name in merged:
+        of_each = [tree[name] for tree in trees if name in tree]
+        if all(isinstance(one, str) for one in of_each):
+            merged[name] = " ".join(dict.fromkeys(" ".join(of_each).split()))
+    return merged
+
+
 def _tree(document: Any, schema: Any, *, in_request: bool = False) -> Any:
     schema = resolved(document, schema)
     if "items" in schema:
@@ -111,6 +122,7 @@ def _tree(document: Any, schema: Any, *, in_request: bool = False) -> Any:
         forms = (schema, *schema.get("oneOf", ())) if in_request else ()
         return tree | _requires(name for form in forms for name in form.get("required", ()))
     if variants := schema.get("anyOf") or schema.get("oneOf"):
-        return " ".join(_tree(document, one) for one in variants)
+        trees = [_tree(document, one, in_request=in_request) for one in variants]
+        return _merged(trees) if isinstance(trees[0], dict) else " ".join(trees)
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     return " ".join(values) or schema.get("type", "any")

@@ -9,7 +9,6 @@ from typing import Any
 
 import refund_scene
 from ending_thread import EndingThread
-from page_scene import PASSWORD, browser
 from paydesk.core.clock import MovableClock
 from paydesk.operators.accounts import credentials
 from paydesk.platform.settings import Settings
@@ -42,7 +41,7 @@ class Served:
     paid_id: str
     client_id: str
     known: dict[str, Any]
-    """Free terminals; by operation a browser's cookies, and valid values of body fields."""
+    """Free terminals, and by operation valid values of body fields."""
 
 
 class _Thread(EndingThread):
@@ -70,13 +69,11 @@ async def _served(service: Service) -> Served:
     device = await service.device(await service.terminal())
     order_id = (await service.create(device.terminal)).body["id"]
     paid_id = await refund_scene.paid(service)
-    cookies, forms = await _pages(service)
     boot = {"boot_id": device.boot_id}
     known = {
         "terminals": [(await service.terminal()).id for _ in range(TERMINALS)],
         "payment_id": f"PAY{paid_id[3:]}",
-        "cookies": cookies,
-        "bodies": {**forms, **dict.fromkeys(_DEVICE, boot), **await _tokens(service), **_parties(service)},
+        "bodies": {**dict.fromkeys(_DEVICE, boot), **await _tokens(service), **_parties(service)},
     }
     return Served(
         service.base_url,
@@ -90,19 +87,6 @@ async def _served(service: Service) -> Served:
         str(service.scene.application.application_id),
         known,
     )
-
-
-async def _pages(service: Service) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Return the cookies of a signed-in seller and the fields of the forms; the sign-out has another browser."""
-    staying, leaving = await browser(service), await browser(service)
-    await leaving.sign_in("/sign-in")
-    forms = {
-        "sign_in": {**(await staying.get("/sign-in")).form("/sign-in").fields, "password": PASSWORD},
-        "sign_out": (await leaving.get("/applications")).form("/sign-out").fields,
-        "decide_authorization": (await staying.consent()).fields,
-    }
-    pages = ("authorization", "sign_in_page", "acting_applications", "withdraw_authorization", *forms)
-    return {name: (leaving if name == "sign_out" else staying).cookie for name in pages}, forms
 
 
 async def _tokens(service: Service) -> dict[str, dict[str, str]]:

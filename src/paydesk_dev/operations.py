@@ -13,7 +13,8 @@ from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
 from paydesk_dev.reset import reset
 from paydesk_dev.schemas import (
-    AcquirerAnswer,
+    Accepted,
+    AcquirerOutcome,
     AcquirerRequest,
     ClockAnswer,
     ClockMove,
@@ -30,7 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "",
         "demo_inbox_receive",
         handlers.receive,
-        answer=dict,
+        answer=Accepted,
         example={},
         transaction="none",
         raw_body=True,
@@ -74,7 +75,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/virtual/v1/acquirer/payments",
         "acquirer_authorize",
         handlers.authorize,
-        answer=AcquirerAnswer,
+        answer=AcquirerOutcome,
         example={
             "outcome": "approved",
             "amount": "24.90",

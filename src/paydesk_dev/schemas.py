@@ -65,7 +65,7 @@ class AcquirerRequest(Model):
     """Left out of a payment by wallet."""
 
 
-class AcquirerAnswer(Response, frozen=True):
+class AcquirerOutcome(Response, frozen=True):
     """The outcome of a payment at the simulated acquirer."""
 
     outcome: Annotated[
@@ -132,6 +132,10 @@ class ClockAnswer(Response, frozen=True):
         ]
         | None
     ) = None
+
+
+class Accepted(Response, frozen=True):
+    """The answer of the receiver to a notification: an empty object."""
 
 
 class Received(Response, frozen=True, kw_only=True):

@@ -82,17 +82,17 @@ def test_a_link_to_another_program_is_replaced(folder: Path) -> None:
     link = folder / ".paydesk" / "bin" / "paydesk"
     link.parent.mkdir()
     link.symlink_to(folder / "gone")
-    run = partial(subprocess.run, cwd=folder, env=environment(PATH="/usr/bin:/bin"), capture_output=True, check=True)
+    run = partial(
+        subprocess.run, cwd=folder, env=environment(PATH="/usr/bin:/bin"), capture_output=True, check=True, text=True
+    )
     run([PAYDESK, "env"])
     assert link.samefile(PAYDESK)
     link.unlink()
     link.parent.rmdir()
     link.parent.write_text("")
     printed = run([PAYDESK, "env"])
-    assert "PATH=" not in printed.stdout.decode()
-    assert f"The PATH is unchanged, because {link.parent} cannot be written" in " ".join(
-        printed.stderr.decode().split()
-    )
+    assert "PATH=" not in printed.stdout
+    assert f"The PATH is unchanged, because {link.parent} cannot be written" in " ".join(printed.stderr.split())
 
 
 def test_values_are_those_of_the_file(folder: Path) -> None:

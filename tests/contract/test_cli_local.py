@@ -267,6 +267,10 @@ def test_openapi_document_is_printed(tmp_path: Path) -> None:
     printed = command("openapi", folder=tmp_path)
     assert printed.returncode == 0, printed.stderr
     assert json.loads(printed.stdout)["openapi"].startswith("3.1")
+    assert printed.stdout.count("\n") == 1
+    of_terminals = command("openapi", "terminals", "--pretty", folder=tmp_path)
+    assert of_terminals.stdout.startswith('{\n  "openapi"')
+    assert "/device/v1/next" in json.loads(of_terminals.stdout)["paths"]
 
 
 @pytest.mark.parametrize(

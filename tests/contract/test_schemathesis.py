@@ -1,4 +1,4 @@
-"""Generated requests from the service's own OpenAPI document: responses match the document."""
+"""Generated requests from the service's own OpenAPI documents: responses match the documents."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import pytest
 
+from paydesk.platform.http.openapi.documents import DOCUMENTS
 from paydesk.platform.settings import Settings
 from rotating import quarter
-from service import REDIRECT_URI
 from service_thread import Served, serving
 
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
-NO_CALLER: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
+NO_CALLER: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "bodies": {}}
 METRICS_TOKEN = "0123456789abcdef" * 2
 SECONDS_MAX = 420
+Described = tuple[str, str]
+WITH_LINKS = {DOCUMENTS[name].path for name in ("applications", "operators")}
+"""The documents whose operations make what others of theirs are about."""
 COMMON = """\
 hooks = "$hooks"
 seed = 20260131
@@ -36,7 +41,7 @@ deterministic = true
 database = "none"
 
 [checks.negative_data_rejection]
-expected-statuses = [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 414, 415, 422, 428, 429]
 
 [phases.coverage]
 enabled = $coverage
@@ -77,10 +82,10 @@ enabled = false
 include-operation-id = "demo_inbox_show"
 checks = { negative_data_rejection = { enabled = false } }
 
-# Gone is gone by whatever method.
+# A result in any form is recorded, and so is what the demo inbox gets.
 [[operations]]
-include-operation-id-regex = "^retired_"
-checks = { unsupported_method = { enabled = false } }
+include-operation-id-regex = "^(device_result|demo_inbox_receive)$$"
+checks = { negative_data_rejection = { enabled = false } }
 
 # An order that there is, so that it is shown; the ids of others are made up.
 [[operations]]
@@ -98,12 +103,6 @@ parameters = { wait = 0, boot_id = "$boot_id" }
 [[operations]]
 include-operation-id-regex = "^device_(acknowledge|progress|cancel_result|result)$$"
 parameters = { lease_id = "$lease_id" }
-
-[[operations]]
-include-operation-id = "authorization"
-parameters = { client_id = "$client_id", redirect_uri = "$redirect_uri" }
-# A browser is sent back to the application with the error.
-checks = { negative_data_rejection = { expected-statuses = [303, 400, 414] } }
 """
 )
 
@@ -118,38 +117,41 @@ def _serving(database_url: str, folder: Path) -> Iterator[Served]:
         yield served
 
 
-def _operations(served: Served) -> list[str]:
-    """Return the names of all operations of the document."""
-    with urllib.request.urlopen(f"{served.base_url}/openapi.json") as answer:  # noqa: S310 - our own service
-        paths = json.load(answer)["paths"]
-    return sorted(operation["operationId"] for path in paths.values() for operation in path.values())
+def _operations(served: Served) -> list[Described]:
+    """Return all operations of all documents: the path of the document and the operation's name."""
+    found = []
+    for document in DOCUMENTS.values():
+        with urllib.request.urlopen(served.base_url + document.path) as answer:  # noqa: S310 - our own service
+            paths = json.load(answer)["paths"]
+        found += [(document.path, one["operationId"]) for path in paths.values() for one in path.values()]
+    return sorted(found)
 
 
 def _run(
-    served: Served, folder: Path, config: str, operations: Iterable[str], *, examples: int, coverage: bool = False
+    served: Served, folder: Path, config: str, operations: Iterable[Described], *, examples: int, coverage: bool = False
 ) -> None:
     values = {
         "examples": examples,
         "coverage": str(coverage).lower(),
-        "stateful": str(coverage).lower(),
         "hooks": HOOKS,
-        "redirect_uri": REDIRECT_URI,
         "metrics_token": METRICS_TOKEN,
         **asdict(served),
     }
     (folder / "known.json").write_text(json.dumps(NO_CALLER if config is ANONYMOUS else served.known))
-    (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
     program = str(Path(sys.executable).with_name("schemathesis"))
-    command = [program, "run", f"{served.base_url}/openapi.json", "--no-color"]
-    finished = subprocess.run(
-        [*command, *(f"--include-operation-id={name}" for name in operations)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
+    for document, chosen in groupby(operations, itemgetter(0)):
+        values["stateful"] = str(coverage and document in WITH_LINKS).lower()
+        (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
+        command = [program, "run", served.base_url + document, "--no-color"]
+        finished = subprocess.run(
+            [*command, *(f"--include-operation-id={name}" for _, name in chosen)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
 @pytest.mark.long("requests to a quarter of the operations, by a program")

@@ -109,9 +109,18 @@ class Table(Ways):
     """A surface: its operations, their good requests, and the ways that are its own."""
 
     def __init__(
-        self, surface: Surface, good: Good, *, needs_more: tuple[str, ...] = (), elsewhere: tuple[str, ...] = ()
+        self,
+        surface: Surface,
+        good: Good,
+        *,
+        also: tuple[Surface, ...] = (),
+        needs_more: tuple[str, ...] = (),
+        elsewhere: tuple[str, ...] = (),
     ) -> None:
-        """`needs_more`: operations whose good request does not succeed yet; `elsewhere`: errors reached elsewhere."""
+        """`also`: further surfaces.
+
+        `needs_more`: operations whose good request does not succeed yet; `elsewhere`: errors reached elsewhere.
+        """
         super().__init__()
         self.name, self.good, self.needs_more, self.elsewhere = surface, good, needs_more, elsewhere
-        self.operations = [operation for operation in OPERATIONS if operation.surface == surface]
+        self.operations = [operation for operation in OPERATIONS if operation.surface in (surface, *also)]

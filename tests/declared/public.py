@@ -32,7 +32,7 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     return Attempt(service, database, operation, body={})
 
 
-TABLE = Table("public", _good)
+TABLE = Table("public", _good, also=("operators_public",))
 
 
 @TABLE.way("livez/bad_request", "readyz/bad_request")

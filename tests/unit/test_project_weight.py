@@ -9,15 +9,15 @@ from tables import each
 
 ROOT = Path(__file__).parents[2]
 LINES_MAX = {
-    "src/paydesk/core": 2_580,
-    "src/paydesk/platform": 12_565,
-    "src/paydesk/engine": 22_575,
+    "src/paydesk/core": 2_640,
+    "src/paydesk/platform": 12_920,
+    "src/paydesk/engine": 22_680,
     "src/paydesk/console": 1_300,
     "src/paydesk/operators": 14_840,
     "src/paydesk/service": 1_320,
-    "src/paydesk/commands": 3_900,
+    "src/paydesk/commands": 3_920,
     "src/paydesk_dev": 15_300,
-    "tools": 2_560,
+    "tools": 2_570,
 }
 MODULES_MAX = 18
 FILE_LINES_MAX = 300
@@ -25,7 +25,7 @@ LONG_FILES = {
     "platform/http/endpoint.py": 385,
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 370,
-    "platform/operation.py": 330,
+    "platform/operation.py": 340,
     "platform/settings.py": 380,
     "platform/storage/postgres/connections.py": 405,
     "platform/storage/postgres/database.py": 430,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from paydesk.service.api import OWN
 from paydesk_dev.api import API
 from tools.docs import (
     acquirer_pictures,
@@ -32,7 +34,10 @@ _DIFF_LINES_MAX = 40
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "openapi.json": API.openapi_json,
+    "openapi.json": OWN.openapi_json,
+    "openapi/operators.json": partial(OWN.openapi_json, "operators"),
+    "openapi/terminals.json": partial(OWN.openapi_json, "terminals"),
+    "openapi/development.json": partial(API.openapi_json, "development"),
     "actions.md": actions.page_of_actions,
     "commands.md": commands.page_of_commands,
     "differences.md": differences.page_of_differences,

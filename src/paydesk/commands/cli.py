@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Print the credentials as shell variables: address, token, application, seller, terminal.",
         "paydesk.commands.application.environment",
     ),
-    "openapi": ("Print the OpenAPI document of the HTTP interface.", "paydesk.commands.local.maintenance"),
+    "openapi": ("Print an OpenAPI document of the HTTP interface.", "paydesk.commands.local.maintenance"),
     "apps": ("Applications, the OAuth clients of the service.", "paydesk.commands.nouns.applications:app"),
     "sellers": ("Sellers, the merchants whose terminals take the orders.", "paydesk.commands.nouns.sellers:app"),
     "grants": ("Grants: which applications may act for which sellers.", "paydesk.commands.nouns.applications:grants"),

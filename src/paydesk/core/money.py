@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 AMOUNT_PATTERN = r"^[0-9]{1,12}(\.[0-9]{1,2})?$"
+POSITIVE_AMOUNT_PATTERN = rf"^(?=.*[1-9]){AMOUNT_PATTERN[1:]}"
+"""The same, above zero."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ default. Constants have no default either, because defaults are omitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Annotated, Any, Self
@@ -48,13 +49,13 @@ def named(columns: str, row: Sequence[Any]) -> SimpleNamespace:
     return SimpleNamespace(**dict(zip(columns.split(), row, strict=True)))
 
 
+Schema = dict[str, Any]
+
 Count = Annotated[int, Meta(ge=0)]
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """An RFC 3339 time, as `core.clock.rfc3339` formats it."""
 JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """A JSON object that is stored as text."""
-JsonArray = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "array"})]
-"""A JSON array that is stored as text."""
 
 
 def time_or_none(instant_ms: int | None) -> str | None:
@@ -72,35 +73,94 @@ def constant(value: str) -> Meta:
     return Meta(extra_json_schema={"const": value})
 
 
+_ENCODED = "$encoded"
+_encoded_types: list[Any] = []
+"""A schema refers to what is encoded in it by a position here."""
+_NAME = re.compile(r"(?:.*\.)?(?:Page_(?P<item>\w+?)|(?P<one>\w+?))(?:Document|Answer)?_?")
+
+
 def encoded(body: Any) -> Meta:
     """Return the annotation of raw JSON that was encoded earlier: it has the schema of `body`."""
-    return Meta(extra_json_schema=schema_of(body))
+    # Annotations are evaluated again with each look at their class.
+    if body not in _encoded_types:
+        _encoded_types.append(body)
+    return Meta(extra_json_schema={_ENCODED: _encoded_types.index(body)})
+
+
+def components(bodies: Iterable[Any]) -> tuple[list[Schema], dict[str, Schema]]:
+    """Return the JSON schemas of these types, and by their names those of the objects to which they refer.
+
+    The name of an object is its class's without `Document` and `Answer`, and of a page of them that and `List`.
+    """
+    types = list(bodies)
+    count, numbers = len(types), list[int]()
+    while True:
+        schemas, found = msgspec.json.schema_components(types, ref_template="{name}")
+        further = [number for number in _encoded([*schemas, found]) if number not in numbers]
+        if not further:
+            break
+        numbers += dict.fromkeys(further)
+        types = [*types[:count], *(_encoded_types[number] for number in numbers)]
+    of_encoded = dict(zip(numbers, schemas[count:], strict=True))
+    named = {_name(name): _present(schema, of_encoded) for name, schema in found.items()}
+    assert len(named) == len(found), "two objects have one name"
+    return [_present(schema, of_encoded) for schema in schemas[:count]], named
 
 
 @cache
-def schema_of(body: Any) -> dict[str, Any]:
+def schema_of(body: Any) -> Schema:
     """Return the JSON schema of a response's type, without references."""
-    (schema,), named = msgspec.json.schema_components([body], ref_template="{name}")
-    found: dict[str, Any] = _inlined(schema, named)
+    (schema,), named = components([body])
+    found: Schema = _inlined(schema, named)
     return found
 
 
-def _inlined(schema: Any, named: dict[str, Any]) -> Any:
+def _encoded(schema: Any) -> list[int]:
+    """Return the positions of the types of what is encoded in the schema."""
+    if isinstance(schema, list):
+        return [one for item in schema for one in _encoded(item)]
+    if not isinstance(schema, dict):
+        return []
+    return [one for key, value in schema.items() for one in ([value] if key == _ENCODED else _encoded(value))]
+
+
+def _name(qualified: str) -> str:
+    match = _NAME.fullmatch(qualified)
+    assert match is not None
+    return match["one"] or f"{match['item']}List"
+
+
+def _present(schema: Any, of_encoded: Mapping[int, Schema]) -> Any:
+    """Return the schema with its references by name, and with what clients see of optional fields and choices."""
+    if isinstance(schema, list):
+        return [_present(item, of_encoded) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if _ENCODED in schema:
+        rest = {key: value for key, value in schema.items() if key not in (_ENCODED, "$ref")}
+        return _present({**of_encoded[schema[_ENCODED]], **rest}, of_encoded)
+    if "$ref" in schema:
+        schema = {**schema, "$ref": _name(schema["$ref"].rpartition("/")[2])}
+    if schema.get("default", ...) is None:
+        # Omitted while None, so it is never null.
+        choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return _present({**choices[0], **rest} if len(choices) == 1 else {"anyOf": choices, **rest}, of_encoded)
+    if "enum" in schema:
+        values = schema["enum"]
+        fixed = {"const": values[0]} if len(values) == 1 else {"enum": values}
+        return {**{key: value for key, value in schema.items() if key not in ("enum", "type")}, **fixed}
+    # The title of a struct is the name of its class: for developers, not for clients.
+    titles = {"title"} if isinstance(schema.get("title"), str) else set()
+    return {key: _present(value, of_encoded) for key, value in schema.items() if key not in titles}
+
+
+def _inlined(schema: Any, named: dict[str, Schema]) -> Any:
     if isinstance(schema, list):
         return [_inlined(item, named) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        # The title and the description of a struct are its name and docstring: for developers, not for clients.
-        struct = {key: value for key, value in named[schema["$ref"]].items() if key not in ("title", "description")}
+        struct = {key: value for key, value in named[schema["$ref"]].items() if key != "description"}
         schema = {**struct, **{key: value for key, value in schema.items() if key != "$ref"}}
-    if schema.get("default", ...) is None:
-        # Omitted while None, so it is never null.
-        choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-        return _inlined({**choices[0], **rest} if len(choices) == 1 else {"anyOf": choices, **rest}, named)
-    if "enum" in schema:
-        values = schema["enum"]
-        fixed = {"const": values[0]} if len(values) == 1 else {"enum": values}
-        return {**{key: value for key, value in schema.items() if key not in ("enum", "type")}, **fixed}
     return {key: _inlined(value, named) for key, value in schema.items()}

@@ -91,6 +91,12 @@ Reason = Annotated[
 ]
 
 
+class ReasonRequest(Model):
+    """The reason of a change that needs nothing else."""
+
+    reason: Annotated[Reason, Field(examples=["The customer has left."])]
+
+
 class OwnPasswordRequest(Model):
     """`POST /operator/v1/password`."""
 

@@ -23,12 +23,15 @@ from paydesk.platform.storage.database import Database, Transaction
 NUMBER_DIGITS_MAX = 15
 
 Scope = Literal["read", "write"]
-Surface = Literal["application", "token", "device", "operator", "virtual", "page", "console", "metrics", "public"]
+Surface = Literal[
+    "application", "token", "device", "operator", "virtual", "page", "console", "metrics", "operators_public", "public"
+]
 """The kind of client, which decides the credential and the format of errors:
 `application` an access token of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat
 errors) · `device` a terminal's PDT-… · `operator` a PDO-… · `virtual` a PDO-… or a test access token · `page` a
 seller's browser (bodies are forms, answers and errors are HTML in its language) · `console` an operator's browser, with
-a session · `metrics` Prometheus, with the token of `metrics_token` · `public` no credential."""
+a session · `metrics` Prometheus, with the token of `metrics_token` · `operators_public` no credential, at the
+operators' listener alone · `public` no credential."""
 
 TransactionKind = Literal["write", "read", "heavy", "none"]
 """`write` and `read`: the handler is a unit of work in `call.tx`. `heavy`: a read off the hot path. `none`: the handler
@@ -212,6 +215,8 @@ class Operation:
     body: type[BaseModel] | None = None
     raw_body: bool = False
     """Whether the handler gets the body as bytes, limited in size but not parsed."""
+    described_body: type[BaseModel] | None = None
+    """The model of a raw body, for the docs."""
     body_bytes_max: int | None = None
     """The limit of a body that may be larger than 64 KiB. It is read after all checks that need no body."""
     query: tuple[Query, ...] = ()

@@ -19,8 +19,7 @@ from paydesk.engine.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.operators.operations import OPERATIONS as OPERATORS
 from paydesk.platform.health.operations import OPERATIONS as HEALTH
 from paydesk.platform.http.openapi import document as openapi
-from paydesk.platform.http.openapi import reference
-from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.http.openapi import documents, reference
 from paydesk.platform.metrics.operations import OPERATIONS as METRICS
 from paydesk.platform.operation import Operation
 from paydesk.platform.web import assets
@@ -61,7 +60,7 @@ class Api:
         assert not any(row.idempotent for row in further), "only the keys of Paydesk's own are pruned"
         self._own, self._screens = (*_OWN, *further), screens
         rows = tuple(map(extended, self._own))
-        self.documented: Operations = (*rows, *reference.rows(rows, WEBHOOKS))
+        self.documented: Operations = (*rows, *documents.rows(rows, WEBHOOKS), *reference.rows(rows, WEBHOOKS))
         """What the OpenAPI documents and the docs describe: all but the console, no interface for programs."""
 
     @cached_property
@@ -69,9 +68,9 @@ class Api:
         """The documented operations and those of the console."""
         return (*self.documented, *pages.operations(self._own), *self._screens)
 
-    def openapi_json(self) -> str:
-        """Return the OpenAPI 3.1 document of all operations and notifications."""
-        return openapi.as_json(openapi.document(self.documented, DESCRIBED, WEBHOOKS), indent=1) + "\n"
+    def openapi_json(self, name: str = "applications", *, indent: int | None = 1) -> str:
+        """Return the OpenAPI 3.1 document of that name."""
+        return openapi.as_json(documents.described(name, self.documented, WEBHOOKS), indent=indent) + "\n"
 
 
 OWN = Api()

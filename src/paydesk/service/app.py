@@ -47,6 +47,7 @@ EVERY_SURFACE: tuple[Surface, ...] = (
     "page",
     "console",
     "metrics",
+    "operators_public",
     "public",
 )
 

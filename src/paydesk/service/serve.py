@@ -34,7 +34,7 @@ from paydesk.service.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, comp
 from paydesk.service.workers import run_all
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
-OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "console", "metrics", "public")
+OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "console", "metrics", "operators_public", "public")
 
 DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 """Suffixes of the files of a SQLite database."""

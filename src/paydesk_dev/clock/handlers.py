@@ -34,7 +34,7 @@ from paydesk_dev.inbox import checks as inbox_checks
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
 from paydesk_dev.reset import reset
-from paydesk_dev.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
+from paydesk_dev.schemas import AcquirerOutcome, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
 from paydesk_dev.virtual.fleet import Fleet
 
 SLICE_ENTRIES = 50
@@ -192,17 +192,17 @@ async def authorize(call: Call) -> Handled:
     return Answer(200, _answer(payment, outcome))
 
 
-def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:
+def _answer(payment: Payment, outcome: Outcome) -> AcquirerOutcome:
     match outcome:
         case Approved():
             amount = decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals)
-            return AcquirerAnswer("approved", None, amount, outcome.authorization_code or "", outcome.reference_id)
+            return AcquirerOutcome("approved", None, amount, outcome.authorization_code or "", outcome.reference_id)
         case Declined():
-            return AcquirerAnswer("declined", outcome.detail)
+            return AcquirerOutcome("declined", outcome.detail)
         case NotSent():
-            return AcquirerAnswer("not_sent")
+            return AcquirerOutcome("not_sent")
         case _:
-            return AcquirerAnswer("unknown")
+            return AcquirerOutcome("unknown")
 
 
 def _clock(call: Call) -> MovableClock:

@@ -22,7 +22,7 @@ from paydesk.engine.webhooks.signatures import signature
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.operators import audit
 from paydesk.operators.deliveries import handlers as deliveries
-from paydesk.operators.deliveries.handlers import AttemptAnswer, DeliveryDocument
+from paydesk.operators.deliveries.handlers import AttemptResponse, DeliveryDocument
 from paydesk.operators.subscriptions.fields import Url
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Transaction
@@ -42,7 +42,7 @@ class SentElsewhere(Closed, frozen=True, kw_only=True):
 
     url: Annotated[str, Meta(description="With the values of parameters masked whose names are those of secrets.")]
     duration_ms: int
-    answer: AttemptAnswer | None = None
+    answer: AttemptResponse | None = None
     error: str | None = None
 
 
@@ -84,7 +84,7 @@ async def send_to(call: Call) -> Answer:
     if outcome.refused is not None:
         # The host's address has changed since it was checked.
         _alert(call, outcome.refused, delivery, target)
-    answer = None if outcome.status is None else AttemptAnswer(outcome.status, outcome.body)
+    answer = None if outcome.status is None else AttemptResponse(outcome.status, outcome.body)
     return Answer(200, SentElsewhere(url=shown, duration_ms=sent.milliseconds, answer=answer, error=outcome.error))
 
 

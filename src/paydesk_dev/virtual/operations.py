@@ -17,8 +17,8 @@ from paydesk_dev.virtual.api.schemas import (
     NewOrderRequest,
     NewTerminalRequest,
     OrderForm,
-    ScreenDocument,
     VirtualActionRequest,
+    VirtualScreen,
     VirtualTerminal,
     VirtualTerminals,
 )
@@ -38,7 +38,7 @@ _EXAMPLE = VirtualTerminal(
     script="manual",
     page_url=f"http://127.0.0.1:8377/virtual/{ID}?key=1-7f3a21c2afe1bb4d935e8a0c94d1b6f2",
 )
-_APPROVED = ScreenDocument(
+_APPROVED = VirtualScreen(
     screen="approved",
     lines=["Approved", "R$ 24.90"],
     actions=[],
@@ -125,7 +125,7 @@ OPERATIONS: tuple[Operation, ...] = (
             " has the authorization permit, so from then on a cancel request has no effect. `until=permitted` waits for"
             " the permit whatever the screen is then: `authorizing`, or already the outcome."
         ),
-        answer=ScreenDocument,
+        answer=VirtualScreen,
         example=_APPROVED,
         query=(WAIT, handlers.UNTIL),
         errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND),
@@ -138,7 +138,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "Does what a person would do: present a test card, type a PIN, press a key, pull the plug. The response has"
             " the screen after it. An action that the screen does not take changes nothing."
         ),
-        answer=ScreenDocument,
+        answer=VirtualScreen,
         example=_APPROVED,
         body=VirtualActionRequest,
         errors=(TERMINAL_NOT_FOUND, ACTION_NOT_POSSIBLE),

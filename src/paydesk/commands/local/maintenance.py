@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -39,7 +39,7 @@ DOCTOR_EPILOG = examples(
     "PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk doctor",
     "PAYDESK_ACCESS_TOKEN=TEST-… paydesk doctor --url https://pay.example.com",
 )
-OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
+OPENAPI_EPILOG = examples("paydesk openapi > openapi.json", "paydesk openapi terminals --pretty")
 
 NEXT_AFTER_ADDING = (
     "Copy the file to every node and restart or reload each of them. Only then run `paydesk keys activate`."
@@ -47,6 +47,9 @@ NEXT_AFTER_ADDING = (
 NEXT_AFTER_ACTIVATING = (
     "Nodes read the file at startup: restart or reload this one. The other nodes need the same file."
 )
+
+DocumentName = Literal["applications", "operators", "terminals"]
+"""Those of `paydesk serve`; that of development is at `/openapi/development.json` of `paydesk dev`."""
 
 KeyFile = Annotated[Path | None, typer.Option("--file", help="The key file. [default: the setting keys_file]")]
 
@@ -155,11 +158,15 @@ def doctor(
 
 
 @top.command("openapi", epilog=OPENAPI_EPILOG)
-def openapi() -> None:
-    """Print the OpenAPI document of the HTTP interface."""
+def openapi(
+    surface: Annotated[DocumentName, typer.Argument(help="The programs that it is for.")] = "applications",
+    *,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Indent it, for people.")] = False,
+) -> None:
+    """Print an OpenAPI document of the HTTP interface."""
     from paydesk.service.api import OWN
 
-    typer.echo(OWN.openapi_json(), nl=False)
+    typer.echo(OWN.openapi_json(surface, indent=2 if pretty else None), nl=False)
 
 
 @keys.command("list", epilog=examples("paydesk keys list --json"))

@@ -19,6 +19,8 @@ FORBIDDEN_CLASS = (
 """The content of a character class, as of Unicode 16. It has the characters themselves: the dialects of regular
 expressions differ in their escapes, and Python's has no categories."""
 
+_BASIC_CLASS = FORBIDDEN_CLASS[: FORBIDDEN_CLASS.index("\U000110bd")].replace("\u2028-\u202e", "\u202a-\u202e")
+
 CHARACTER = f"[^{FORBIDDEN_CLASS}]"
 VISIBLE = f"[^\\s\u200c\u200d{FORBIDDEN_CLASS}]"
 PATTERN = f"^{CHARACTER}*$"
@@ -34,6 +36,17 @@ def has_forbidden(text: str) -> bool:
     """Return whether the text contains a forbidden character."""
     # Most texts are ASCII, which is quick to check.
     return not text.isprintable() if text.isascii() else _FORBIDDEN.search(text) is not None
+
+
+def ascii_pattern(pattern: str) -> str:
+    """Return the pattern with escapes that all dialects know. It forbids no characters above U+FFFF: they have none.
+
+    Generators write an escape of U+2028 as the character, which ends a line of their code. It is no `.` of ECMAScript.
+    """
+    basic = pattern.replace(FORBIDDEN_CLASS, _BASIC_CLASS)
+    if basic != pattern:
+        basic = f"^(?=.*$){basic.removeprefix('^')}"
+    return "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in basic)
 
 
 def visible(text: str) -> str:

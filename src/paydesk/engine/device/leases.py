@@ -21,7 +21,7 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.device.schemas import (
     CancelResultRequest,
     LeasedOrder,
-    OrderAnswer,
+    OrderState,
     ProgressAnswer,
     ProgressRequest,
     SessionRequest,
@@ -138,9 +138,9 @@ async def take(change: Change, order: Order, session: int, offered_ms: int | Non
     return taken
 
 
-def order_body(order: Order) -> OrderAnswer:
+def order_body(order: Order) -> OrderState:
     """Return the order as every answer to a terminal shows it."""
-    return OrderAnswer(LeasedOrder(order.order_id, order.status, order.status_detail))
+    return OrderState(LeasedOrder(order.order_id, order.status, order.status_detail))
 
 
 async def permit(change: Change, order: Order, lease: Lease, session: int) -> int | Refusal:

@@ -20,19 +20,20 @@ from paydesk.engine.device.errors import (
     STALE_SESSION,
 )
 from paydesk.engine.device.polling import handlers as polling
+from paydesk.engine.device.rules.reports import Report
 from paydesk.engine.device.schemas import (
-    AuthorizationAnswer,
+    AuthorizationOutcome,
     AuthorizeRequest,
     CancelResultRequest,
     HelloAnswer,
     HelloRequest,
     Message,
-    OrderAnswer,
+    OrderState,
     PrintResultAnswer,
     PrintResultRequest,
     ProgressAnswer,
     ProgressRequest,
-    ResultAnswer,
+    ReportedOrder,
     SessionRequest,
 )
 from paydesk.engine.printing.errors import ACTION_NOT_FOUND
@@ -100,7 +101,7 @@ OPERATIONS: tuple[Operation, ...] = (
         leases.acknowledge,
         summary="Acknowledge an order: it becomes at_terminal",
         body=SessionRequest,
-        answer=OrderAnswer,
+        answer=OrderState,
         example=AT_TERMINAL,
         errors=(ORDER_CANCELED, ORDER_FINISHED),
     ),
@@ -124,7 +125,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         conflict_keys=None,
         body=AuthorizeRequest,
-        answer=AuthorizationAnswer,
+        answer=AuthorizationOutcome,
         example={
             "outcome": "approved",
             "status_detail": "accredited",
@@ -150,7 +151,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "device_cancel_result",
         leases.answer_cancel,
         body=CancelResultRequest,
-        answer=OrderAnswer,
+        answer=OrderState,
         example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
         errors=(CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
     ),
@@ -160,7 +161,8 @@ OPERATIONS: tuple[Operation, ...] = (
         results.report,
         conflict_keys=leases.lease_keys,
         raw_body=True,
-        answer=ResultAnswer,
+        described_body=Report,
+        answer=ReportedOrder,
         example={
             "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
             "print": True,

@@ -30,7 +30,7 @@ from paydesk.engine.device.rules.decisions import (
     tip_of,
 )
 from paydesk.engine.device.rules.reports import Received, Report, keyed_digest, parse
-from paydesk.engine.device.schemas import ResultAnswer
+from paydesk.engine.device.schemas import ReportedOrder
 from paydesk.engine.device.store import Processing, StoredResult
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
@@ -271,7 +271,7 @@ async def _answer(
     if error is None:
         point = msgspec.json.decode(order.config).get("point", {})
         prints = order.status == "processed" and point.get("print_on_terminal") != "no_ticket"
-        body = ResultAnswer(order_body(order).order, prints)
+        body = ReportedOrder(order_body(order).order, prints)
         stored = StoredResult(received.digest, 200, msgspec.json.encode(body).decode())
         reply: Handled = Answer(200, body)
     else:

@@ -10,9 +10,10 @@ from pydantic import Field
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import NO_CARD_NUMBER, Model, rule
 from paydesk.core.money import AMOUNT_PATTERN
-from paydesk.core.response import Response, Time
+from paydesk.core.response import Response, Time, encoded
 from paydesk.engine.device.rules.reports import EntryMode, MaskedCard, PaymentMethod
 from paydesk.engine.device.rules.verdicts import Verdict
+from paydesk.engine.orders.schemas import InstallmentsCost, PaymentType, PrintOnTerminal
 from paydesk.engine.terminals.print_actions.action import ActionStatus, Subtype
 from paydesk.engine.terminals.schemas import OperatingMode
 
@@ -31,7 +32,7 @@ class JournalEntry(Model):
     lease_id: Annotated[str, Field(max_length=64)]
     last_step: Annotated[str, Field(max_length=40)] = ""
     sent: bool | None = None
-    result: dict[str, Any] | None = None
+    result: Annotated[dict[str, Any], Field(description="As it is reported, see `Result`.")] | None = None
 
 
 class HelloRequest(Model):
@@ -110,6 +111,36 @@ class HelloAnswer(Response, frozen=True):
     leases: list[JudgedLease]
 
 
+class OfferedTip(Response, frozen=True):
+    """The tips that the terminal offers."""
+
+    percentages: list[int]
+
+
+class OfferedPaymentMethod(Response, frozen=True):
+    """How the buyer is asked to pay."""
+
+    default_type: PaymentType | None = None
+    default_installments: int | None = None
+    installments_cost: InstallmentsCost | None = None
+
+
+class OfferedOrder(Response, frozen=True):
+    """An order as it is offered to its terminal; `payment_id` is its reference at the acquirer."""
+
+    id: str
+    payment_id: str
+    amount: str
+    currency: str
+    description: str | None = None
+    external_reference: str | None = None
+    ticket_number: str | None = None
+    print_on_terminal: PrintOnTerminal | None = None
+    screen_time: str | None = None
+    payment_method: OfferedPaymentMethod | None = None
+    tip: OfferedTip | None = None
+
+
 class Message(Response, frozen=True):
     """A message to a terminal."""
 
@@ -117,7 +148,7 @@ class Message(Response, frozen=True):
     lease_id: str | None = None
     expires_date: Time | None = None
     time: Time | None = None
-    order: dict[str, Any] | None = None
+    order: Annotated[dict[str, Any], encoded(OfferedOrder)] | None = None
     operating_mode: OperatingMode | None = None
     action_id: str | None = None
     subtype: Subtype | None = None
@@ -157,13 +188,13 @@ class LeasedOrder(Response, frozen=True):
     status_detail: str
 
 
-class OrderAnswer(Response, frozen=True):
+class OrderState(Response, frozen=True):
     """The state of the order."""
 
     order: LeasedOrder
 
 
-class ResultAnswer(OrderAnswer, frozen=True):
+class ReportedOrder(OrderState, frozen=True):
     """The state of the order, and whether to print a receipt."""
 
     print: bool
@@ -177,7 +208,7 @@ class ProgressAnswer(Response, frozen=True):
     order: LeasedOrder | None = None
 
 
-class AuthorizationAnswer(Response, frozen=True):
+class AuthorizationOutcome(Response, frozen=True):
     """The acquirer's answer as the order shows it. `unknown`: no outcome yet.
 
     With `result_required` an approval is provisional: the terminal shows it, prints and releases the goods only after

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from paydesk.core.response import JsonObject, Response, encoded
-from paydesk.engine.webhooks.schemas import Notification
+from paydesk.core.response import Response, encoded
+from paydesk.engine.orders.presentation import Event
 
 EVENTS_MAX = 100
-
-
-class Event(Notification, frozen=True):
-    """The body of a notification about an order."""
-
-    id: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
-    type: Literal["order"]
-    user_id: str
-    data: JsonObject
 
 
 StoredEvent = Annotated[msgspec.Raw, encoded(Event), Meta(description="The body of the webhook of the same event.")]

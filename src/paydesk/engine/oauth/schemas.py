@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from paydesk.core.errors import INVALID_REQUEST, Refusal
 from paydesk.core.ids import PUBLIC_KEY_PATTERN
-from paydesk.core.response import Closed, Count, constant
+from paydesk.core.response import Closed, Count, Response, constant
 from paydesk.core.text import characters as text
 from paydesk.engine.oauth import tokens
 from paydesk.engine.oauth.errors import UNSUPPORTED_GRANT_TYPE, invalid_parameter
@@ -52,15 +52,20 @@ def _one_of_two_grant_types(schema: dict[str, Any]) -> None:
             "refresh_token": "TG-6500883a5f70750001bc46d26500883a5f707500-1160535239",
         }
     ]
-    present, empty = {"minLength": 1}, {"maxLength": 0}
+    fields, required = schema.pop("properties"), schema.pop("required")
+    for key in ("type", "additionalProperties"):
+        schema.pop(key, None)
     schema["oneOf"] = [
         {
+            "type": "object",
+            "title": f"{grant_type.title().replace('_', '')}Request",
             "properties": {
-                "grant_type": {"const": grant_type},
-                **dict.fromkeys(needed, present),
-                **dict.fromkeys(others, empty),
+                **{name: field for name, field in fields.items() if name not in others},
+                "grant_type": {"const": grant_type, "description": f"`{grant_type}`."},
+                **{name: {**fields[name], "minLength": 1} for name in needed},
             },
-            "required": needed,
+            "required": [*required, *needed],
+            "additionalProperties": False,
         }
         for grant_type, (needed, others) in GRANT_TYPES.items()
     ]
@@ -170,8 +175,9 @@ class Introspection(Closed, frozen=True):
     live_mode: Annotated[bool, Meta(description="False for tokens of test orders.")] | None = None
 
 
-Revoked = Annotated[dict[str, Any], Meta(extra_json_schema={"additionalProperties": False})]
-"""The answer to a revocation: an empty object."""
+class Revoked(Response, frozen=True):
+    """The answer to a revocation: an empty object."""
+
 
 Model = TypeVar("Model", bound=Credentials)
 

@@ -15,7 +15,7 @@ from paydesk.engine.orders.errors import (
     TERMINAL_NOT_IN_PDV_MODE,
 )
 from paydesk.engine.orders.order import Order, new_order
-from paydesk.engine.orders.presentation import OrderPage, Paging, order_document
+from paydesk.engine.orders.presentation import OrderPage, OrderPaging, order_document
 from paydesk.engine.orders.routing import Routing
 from paydesk.engine.orders.search import query as searching
 from paydesk.engine.orders.search import store as search_store
@@ -94,7 +94,7 @@ async def search(call: Call) -> Handled:
     query = searching.read(call.query_string, call.now_ms, labels)
     total, page = await search_store.run(call.tx, call.caller.seller_id, query, live=call.caller.live)
     total_pages = -(-total // query.limit)
-    paging = Paging(str(total), str(total_pages), str(query.offset), str(query.limit))
+    paging = OrderPaging(str(total), str(total_pages), str(query.offset), str(query.limit))
     return Answer(200, OrderPage([order_document(order, labels) for order in page], paging))
 
 

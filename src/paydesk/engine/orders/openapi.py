@@ -15,7 +15,7 @@ from msgspec import Meta
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.core.response import Response, schema_of
 from paydesk.engine.orders import samples, status
-from paydesk.engine.orders.presentation import EXAMPLE_ORDER, NotifiedOrder
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER, Event
 from paydesk.engine.orders.status import Move
 from paydesk.engine.orders.status_labels import EXTENDED
 from paydesk.engine.webhooks.schemas import (
@@ -59,16 +59,7 @@ DESCRIPTIONS = {
 }
 
 
-class OrderNotification(Notification, frozen=True):
-    """A notification about an order."""
-
-    id: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
-    type: Literal["order"]
-    user_id: Annotated[str, Meta(description="The seller.")]
-    data: NotifiedOrder
-
-
-class Seller(Response, frozen=True):
+class SellerReference(Response, frozen=True):
     """The seller whose authorization has changed."""
 
     id: Annotated[str, Meta(pattern="^[0-9]+$", description="The same as `user_id`, as a string.")]
@@ -81,14 +72,11 @@ class ConsentNotification(Notification, frozen=True):
     type: Literal["mp-connect"]
     user_id: Annotated[int, Meta(description="The seller.")]
     live_mode: Literal[True]
-    data: Seller
+    data: SellerReference
 
 
-SCHEMAS: dict[str, tuple[str, type[Notification]]] = {
-    TOPIC: ("OrderNotification", OrderNotification),
-    CONNECT_TOPIC: ("ConsentNotification", ConsentNotification),
-}
-"""The body of each topic's notifications: its name in the document, and its type."""
+BODIES: dict[str, type[Notification]] = {TOPIC: Event, CONNECT_TOPIC: ConsentNotification}
+"""The body of each topic's notifications."""
 
 HEADERS = (
     Query("X-Request-Id", {"type": "string", "format": "uuid"}, "The same on every attempt of a notification.", True),
@@ -153,9 +141,9 @@ class Webhook:
         return HEADERS
 
     @property
-    def body(self) -> tuple[str, type[Notification]]:
-        """The name of the body's schema in the document, and its type."""
-        return SCHEMAS[self.topic]
+    def body(self) -> type[Notification]:
+        """The type of the body."""
+        return BODIES[self.topic]
 
     @property
     def data_id(self) -> str:
@@ -170,7 +158,7 @@ class Webhook:
     @property
     def schema(self) -> Json:
         """The schema of the body, complete."""
-        described = schema_of(self.body[1])
+        described = schema_of(self.body)
         return {**described, "properties": {**described["properties"], "action": {"const": self.action}}}
 
 

@@ -10,11 +10,12 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.core.response import JsonArray, JsonObject, Response, Time, encoded, one_of
+from paydesk.core.response import Response, Time, encoded, one_of
 from paydesk.engine.orders.order import Order, OrderRefund, RefundStatus, refunds_of
-from paydesk.engine.orders.schemas import PayerCondition
 from paydesk.engine.orders.status import DETAILS, PAYMENT_DETAILS
 from paydesk.engine.orders.status_labels import EXTENDED, PLAIN, Labels
+from paydesk.engine.orders.stored_parts import CardDocument, IntegrationData, OrderConfig, PaymentMethodDocument, Tax
+from paydesk.engine.webhooks.schemas import Notification
 
 OrderId = Annotated[str, Meta(pattern=ORDER_ID_PATTERN)]
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID_PATTERN)]
@@ -24,11 +25,6 @@ NotifiedDetail = Annotated[str, one_of("accredited" if detail == "processed" els
 """Existing receivers expect `accredited` for a processed order."""
 DecimalCount = Annotated[str, Meta(pattern="^[0-9]+$")]
 """A number as a string, as existing clients expect it."""
-
-_TEXT = {"type": "string"}
-_METHOD = {"id": _TEXT, "type": _TEXT, "installments": {"type": "integer"}}
-_TAX = {"type": "object", "properties": {"payer_condition": {**_TEXT, "enum": get_args(PayerCondition)}}}
-_CARD = {"first_digits": _TEXT, "last_digits": _TEXT, "entry_mode": _TEXT}
 
 
 class PaymentDocument(Response, frozen=True):
@@ -40,8 +36,8 @@ class PaymentDocument(Response, frozen=True):
     status_detail: Annotated[str, one_of(PAYMENT_DETAILS)]
     paid_amount: str | None = None
     reference_id: str | None = None
-    payment_method: Annotated[JsonObject, Meta(extra_json_schema={"properties": _METHOD})] | None = None
-    card: Annotated[JsonObject, Meta(extra_json_schema={"properties": _CARD})] | None = None
+    payment_method: Annotated[msgspec.Raw, encoded(PaymentMethodDocument)] | None = None
+    card: Annotated[msgspec.Raw, encoded(CardDocument)] | None = None
     authorization_code: str | None = None
     tip_amount: str | None = None
     refunded_amount: str | None = None
@@ -110,16 +106,18 @@ class OrderDocument(Response, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1)]
     created_date: Time
     last_updated_date: Time
-    integration_data: Annotated[JsonObject, Meta(description="As sent, with the application's id added.")]
-    config: Annotated[JsonObject, Meta(description="As sent, with defaults filled in.")]
-    taxes: Annotated[JsonArray, Meta(description="As sent.", extra_json_schema={"items": _TAX})] | None = None
+    integration_data: Annotated[
+        msgspec.Raw, encoded(IntegrationData), Meta(description="As sent, with the application's id added.")
+    ]
+    config: Annotated[msgspec.Raw, encoded(OrderConfig), Meta(description="As sent, with defaults filled in.")]
+    taxes: Annotated[msgspec.Raw, encoded(list[Tax]), Meta(description="As sent.")] | None = None
     payer: Annotated[Payer, Meta(description="As sent. It is deleted 120 days after the order was created.")] | None = (
         None
     )
     transactions: Transactions
 
 
-class Paging(Response, frozen=True):
+class OrderPaging(Response, frozen=True):
     """The place of a page of orders."""
 
     total: DecimalCount
@@ -132,7 +130,7 @@ class OrderPage(Response, frozen=True):
     """A page of orders that match a search."""
 
     data: list[OrderDocument]
-    paging: Paging
+    paging: OrderPaging
 
 
 class NotifiedOrder(Response, frozen=True, kw_only=True):
@@ -146,6 +144,15 @@ class NotifiedOrder(Response, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1)]
     total_paid_amount: str | None = None
     transactions: Annotated[Transactions, encoded(NotifiedTransactions)]
+
+
+class Event(Notification, frozen=True):
+    """A notification about an order, as webhooks and the event feed have it."""
+
+    id: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+    type: Literal["order"]
+    user_id: Annotated[str, Meta(description="The seller.")]
+    data: NotifiedOrder
 
 
 def order_document(order: Order, labels: Labels) -> OrderDocument:

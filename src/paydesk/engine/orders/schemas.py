@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, GetPydanticSchema, ValidationInfo, W
 from pydantic_core import CoreSchema, core_schema
 
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule, rule_beside
-from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
+from paydesk.core.money import CURRENCIES, POSITIVE_AMOUNT_PATTERN, Currency, decimal_string, minor_units
 from paydesk.core.text import durations
 from paydesk.core.text.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
 
@@ -135,6 +135,8 @@ Installments = Annotated[
     ),
 ]
 PaymentType = Literal["credit_card", "debit_card", "qr"]
+PrintOnTerminal = Literal["seller_ticket", "no_ticket"]
+InstallmentsCost = Literal["seller", "buyer"]
 PayerCondition = Literal["payment_taxable_iva", "payment_exempt_iva"]
 Email = Annotated[
     str,
@@ -171,7 +173,7 @@ class PaymentMethodOfPayment(Model):
 class PaymentRequest(Model):
     """The amount due."""
 
-    amount: Annotated[str, AfterValidator(_amount), text_schema(AMOUNT_PATTERN, "24.90")]
+    amount: Annotated[str, AfterValidator(_amount), text_schema(POSITIVE_AMOUNT_PATTERN, "24.90")]
     payment_method: PaymentMethodOfPayment | None = None
 
 
@@ -185,7 +187,7 @@ class PointRequest(Model):
     """The terminal and its options."""
 
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
-    print_on_terminal: Literal["seller_ticket", "no_ticket"] = "seller_ticket"
+    print_on_terminal: PrintOnTerminal = "seller_ticket"
     ticket_number: Annotated[str, Field(max_length=20), IDENTIFIER] | None = None
     screen_time: ScreenTime | None = None
 
@@ -205,7 +207,7 @@ class PaymentMethodRequest(Model):
         ]
         | None
     ) = None
-    installments_cost: Literal["seller", "buyer"] | None = None
+    installments_cost: InstallmentsCost | None = None
 
 
 class ConfigRequest(Model):
@@ -264,7 +266,7 @@ class OrderRequest(Model):
     config: ConfigRequest
     taxes: Annotated[list[TaxRequest], Field(min_length=1, max_length=1)] | None = None
     integration_data: IntegrationDataRequest | None = None
-    total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(AMOUNT_PATTERN)] | None = None
+    total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(POSITIVE_AMOUNT_PATTERN)] | None = None
     currency: SellersCurrency | None = None
     payer: PayerRequest | None = None
     processing_mode: Literal["automatic"] | None = None
@@ -272,4 +274,4 @@ class OrderRequest(Model):
 
 
 class CancelRequest(Model):
-    """`POST /v1/orders/{order_id}/cancel` takes no body; an empty object is the same."""
+    """To cancel an order or a print action takes no body; an empty object is the same."""

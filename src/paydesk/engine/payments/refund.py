@@ -80,7 +80,7 @@ class RefundTransactions(Response, frozen=True):
     refunds: Annotated[list[RefundDocument], Meta(min_length=1, max_length=1)]
 
 
-class RefundResponse(Response, frozen=True):
+class RefundedOrder(Response, frozen=True):
     """The response to a refund request: the order's status and this refund alone."""
 
     id: OrderId
@@ -89,14 +89,14 @@ class RefundResponse(Response, frozen=True):
     transactions: RefundTransactions
 
 
-def refund_response(order: Order, refund: Refund) -> RefundResponse:
+def refund_response(order: Order, refund: Refund) -> RefundedOrder:
     """Return the response to the refund's request."""
     return _response(order, refund.in_order)
 
 
-def _response(order: Order, refund: OrderRefund) -> RefundResponse:
+def _response(order: Order, refund: OrderRefund) -> RefundedOrder:
     transactions = RefundTransactions([refund_document(order, refund)])
-    return RefundResponse(order.order_id, order.status, order.status_detail, transactions)
+    return RefundedOrder(order.order_id, order.status, order.status_detail, transactions)
 
 
 EXAMPLE = example(

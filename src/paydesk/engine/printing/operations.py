@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.engine.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
+from paydesk.engine.orders.schemas import CancelRequest
 from paydesk.engine.printing import handlers
 from paydesk.engine.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
-from paydesk.engine.printing.schemas import BODY_BYTES_MAX, ActionDocument, ActionRequest, CancelActionRequest
+from paydesk.engine.printing.schemas import BODY_BYTES_MAX, ActionDocument, ActionRequest
 from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID
 from paydesk.platform.operation import Operation
@@ -49,7 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "cancel_action",
         handlers.cancel,
         idempotent=True,
-        body=CancelActionRequest,
+        body=CancelRequest,
         example={**EXAMPLE, "status": "canceled"},
         errors=(CANNOT_CANCEL_ACTION,),
         description="Only an action that the terminal has not fetched, with status `created`.",

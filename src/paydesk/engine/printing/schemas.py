@@ -25,7 +25,7 @@ EXAMPLE_TEXT = (
 
 
 def _content(content: str, info: ValidationInfo) -> str:
-    config: ActionConfig | None = info.data.get("config")
+    config: ActionConfigRequest | None = info.data.get("config")
     # An invalid config is missing from the data and has its own fault.
     if config is None:
         return content
@@ -47,17 +47,17 @@ def _check_text(content: str) -> None:
         raise property_fault("must not contain a card number")
 
 
-class ActionPoint(Model):
+class ActionPointRequest(Model):
     """The terminal, and what kind of content it prints."""
 
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=[EXAMPLE_TERMINAL_ID])]
     subtype: Subtype
 
 
-class ActionConfig(Model):
+class ActionConfigRequest(Model):
     """Where and how the content is printed."""
 
-    point: ActionPoint
+    point: ActionPointRequest
 
 
 class ActionRequest(Model):
@@ -65,7 +65,7 @@ class ActionRequest(Model):
 
     type: Literal["print"]
     external_reference: ExternalReference
-    config: ActionConfig
+    config: ActionConfigRequest
     content: Annotated[
         str,
         AfterValidator(_content),
@@ -78,10 +78,6 @@ class ActionRequest(Model):
             ),
         ),
     ]
-
-
-class CancelActionRequest(Model):
-    """`POST /terminals/v1/actions/{action_id}/cancel` takes no body; an empty object is the same."""
 
 
 class ActionPointDocument(Response, frozen=True):

@@ -6,12 +6,12 @@ from paydesk.engine.terminals import modes, store
 from paydesk.engine.terminals.presence import OrderLabels
 from paydesk.engine.terminals.schemas import (
     ITEMS_MAX,
+    ListedTerminals,
     Paging,
     SetupAnswer,
     SetupRequest,
     TerminalList,
     TerminalMode,
-    Terminals,
 )
 from paydesk.platform.operation import Answer, Call, Handled, Query
 
@@ -40,7 +40,7 @@ async def list_terminals(call: Call) -> Handled:
         pos_id=POS_ID.number(call.query),
         label=call.shared.objects[OrderLabels].of_status,
     )
-    return Answer(200, TerminalList(Terminals(terminals), Paging(total, offset, limit)))
+    return Answer(200, TerminalList(ListedTerminals(terminals), Paging(total, offset, limit)))
 
 
 async def setup(call: Call) -> Handled:

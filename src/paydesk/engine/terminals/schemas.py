@@ -44,7 +44,9 @@ class ModeRequest(Model):
 class SetupRequest(Model):
     """`PATCH /terminals/v1/setup`."""
 
-    terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
+    terminals: Annotated[
+        list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX, json_schema_extra={"uniqueItems": True})
+    ]
 
 
 class PairingRequest(Model):
@@ -90,7 +92,7 @@ class CurrentOrder(Response, frozen=True):
     since_date: Time
 
 
-class ListedTerminal(Response, frozen=True):
+class TerminalDocument(Response, frozen=True):
     """A terminal in the list; `terminal_id` is another name for `id`.
 
     It is inactive without a valid device token. `presence` follows from `last_seen_date`, when it last polled: online
@@ -109,10 +111,10 @@ class ListedTerminal(Response, frozen=True):
     current_order: CurrentOrder | None = None
 
 
-class Terminals(Response, frozen=True):
+class ListedTerminals(Response, frozen=True):
     """The terminals of a page."""
 
-    terminals: list[ListedTerminal]
+    terminals: list[TerminalDocument]
 
 
 class Paging(Response, frozen=True):
@@ -126,7 +128,7 @@ class Paging(Response, frozen=True):
 class TerminalList(Response, frozen=True):
     """A page of the seller's terminals."""
 
-    data: Terminals
+    data: ListedTerminals
     paging: Paging
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.engine.terminals import presence, stores
-from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, Kind, ListedTerminal, OperatingMode
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, Kind, OperatingMode, TerminalDocument
 from paydesk.platform.storage.database import Transaction
 
 TOKEN_BITS = 160
@@ -214,7 +214,7 @@ async def page(
     store_id: int | None = None,
     pos_id: int | None = None,
     label: Callable[[str, str], str],
-) -> tuple[int, list[ListedTerminal]]:
+) -> tuple[int, list[TerminalDocument]]:
     """Return the number of matching terminals, and one page of them.
 
     `label` returns the label of an order's status and detail.
@@ -223,7 +223,7 @@ async def page(
     counted = await tx.one(COUNT, *which)
     rows = await tx.all(LIST, *which, limit, offset)
     listed = [
-        ListedTerminal(
+        TerminalDocument(
             terminal_id, terminal_id, pos_id, str(store_id), external_pos_id, mode, **presence.shown(rest, label)
         )
         for terminal_id, pos_id, store_id, external_pos_id, mode, *rest in rows

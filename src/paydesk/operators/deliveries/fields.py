@@ -49,7 +49,7 @@ class ReplayRequest(Model):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "oneOf": [{"properties": {"order": False}}, {"properties": {"subscription_id": False}}],
+            "oneOf": [{"properties": {"order": {"not": {}}}}, {"properties": {"subscription_id": {"not": {}}}}],
             "examples": [{"subscription_id": _SUBSCRIPTION, "since": "2026-01-31T14:26:42.109Z"}],
         }
     )

@@ -104,7 +104,7 @@ class AttemptRequest(Closed, frozen=True):
     headers: dict[str, str]
 
 
-class AttemptAnswer(Closed, frozen=True):
+class AttemptResponse(Closed, frozen=True):
     """The receiver's response to an attempt."""
 
     status: int
@@ -119,7 +119,7 @@ class AttemptDocument(Closed, frozen=True, kw_only=True):
     duration_ms: int
     resend: Annotated[bool, Meta(description="Whether an operator requested it, outside the schedule.")] = False
     request: AttemptRequest | None = None
-    answer: AttemptAnswer | None = None
+    answer: AttemptResponse | None = None
     error: str | None = None
 
 
@@ -172,7 +172,7 @@ async def get(call: Call) -> Answer:
             date=rfc3339(one.started_ms),
             resend=sent is not None and resend_store.IS_RESEND in sent,
             request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
-            answer=AttemptAnswer(one.answer_status, one.answer_body) if one.answer_status is not None else None,
+            answer=AttemptResponse(one.answer_status, one.answer_body) if one.answer_status is not None else None,
         )
         history.append(attempt)
     return Answer(200, InspectedDelivery.of(delivery, notification=msgspec.Raw(body.encode()), history=history))

@@ -15,8 +15,9 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.refunds import handlers as refunds
 from paydesk.engine.payments.refunds.attempts import Attempt
 from paydesk.operators import audit
-from paydesk.operators.orders.fields import CancelOrderRequest, RefundOrderRequest
+from paydesk.operators.orders.fields import RefundOrderRequest
 from paydesk.operators.owners import owner_of
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.platform.operation import Answer, Call, Caller, Handled, ThreePhase
 from paydesk.platform.storage.database import Transaction
 
@@ -36,7 +37,7 @@ async def as_seller(call: Call) -> Caller:
 
 async def cancel(call: Call) -> Handled:
     """Cancel an order as an operator: at once, or by a request to its terminal; record who did and why."""
-    body: CancelOrderRequest = call.body
+    body: ReasonRequest = call.body
     before = await handlers.requested_order(call)
     answer = await handlers.cancel(call)
     if isinstance(answer, Answer):

@@ -33,12 +33,6 @@ def _card_field(path: str, label: str, hint: str, option: str, help_: str, **mor
     return Shown(label, hint, group=_CARD, value=sent, only=_APPROVED, option=option, help=help_, **more)
 
 
-class CancelOrderRequest(Model):
-    """`POST /operator/v1/orders/{order_id}/cancel`."""
-
-    reason: Annotated[Reason, Field(examples=["The customer has left."])]
-
-
 class RefundOrderRequest(RefundRequest):
     """`POST /operator/v1/orders/{order_id}/refund`: a part of the payment; without it, all that remains."""
 
@@ -164,12 +158,6 @@ class ResolveRefundRequest(Model):
         if self.reference_id is not None and self.outcome == "failed":
             raise property_fault("must not have reference_id, as nothing was refunded")
         return self
-
-
-class ResolveConfirmationRequest(Model):
-    """`POST /operator/v1/confirmations/{order_id}/resolve`."""
-
-    reason: Annotated[Reason, Field(examples=["The buyer has paid in cash."])]
 
 
 def part_of_payment(typed: Document, order: Document) -> Document:

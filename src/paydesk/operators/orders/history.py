@@ -23,12 +23,12 @@ from paydesk.operators.orders import deliveries, payment
 from paydesk.operators.orders.deliveries import OrderDelivery
 from paydesk.operators.orders.outcomes import ConfirmationDocument
 from paydesk.operators.orders.payment import (
-    AuthorizationDocument,
     ChangeDocument,
+    OrderAuthorization,
     OrderInquiry,
     OrderRefund,
     OrderReversal,
-    ResultDocument,
+    RecordedResult,
     StepDocument,
 )
 from paydesk.operators.orders.waiting import WaitDocument, periods_of, waiting
@@ -70,14 +70,14 @@ class MoveDocument(Closed, frozen=True):
     created_date: Time
 
 
-class EventDocument(Closed, frozen=True):
+class OperatorEvent(Closed, frozen=True):
     """An event for operators."""
 
     id: str
     kind: Kind
     subject: str
     message: str
-    body: Any
+    body: Annotated[Any, Meta(description="Its facts, by kind; a text if a terminal sent no JSON.")]
     occurrences: Annotated[int, Meta(description="The number of occurrences within one hour.")]
     created_date: Time
     seller_id: int | None = None
@@ -123,8 +123,8 @@ class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     events: list[MoveDocument]
     waiting: Annotated[WaitDocument, Meta(description="What a live order waits for.")] | None = None
     steps: Annotated[list[StepDocument], Meta(description="In the order in which the terminal made them.")]
-    results: list[ResultDocument]
-    authorization: AuthorizationDocument | None = None
+    results: list[RecordedResult]
+    authorization: OrderAuthorization | None = None
     acquirer: OrderAcquirer
     confirmation: ConfirmationDocument | None = None
     inquiry: OrderInquiry | None = None
@@ -179,13 +179,13 @@ async def get_order(call: Call) -> Answer:
     )
 
 
-def _event(row: Row) -> EventDocument:
+def _event(row: Row) -> OperatorEvent:
     one = named("id kind seller_id subject message body created_ms occurrences", row)
     body: msgspec.Raw | str = one.body  # A text when a terminal sent something else than JSON.
     with suppress(msgspec.MsgspecError, RecursionError):
         msgspec.json.decode(one.body)
         body = msgspec.Raw(one.body.encode())
-    return EventDocument.of(one, body=body)
+    return OperatorEvent.of(one, body=body)
 
 
-EVENT_PAGES = pages(EventDocument, EVENTS, _event, BY_ID[:1], description="Newest first.")
+EVENT_PAGES = pages(OperatorEvent, EVENTS, _event, BY_ID[:1], description="Newest first.")

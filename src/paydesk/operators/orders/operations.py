@@ -9,11 +9,12 @@ from paydesk.engine.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_E
 from paydesk.engine.orders.presentation import OrderDocument
 from paydesk.engine.payments.errors import CANNOT_RESOLVE_ORDER, REFUND_ERRORS
 from paydesk.engine.payments.refund import EXAMPLE as REFUND_EXAMPLE
-from paydesk.engine.payments.refund import KEYS_KEPT_DAYS_MIN, RefundResponse
+from paydesk.engine.payments.refund import KEYS_KEPT_DAYS_MIN, RefundedOrder
 from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
 from paydesk.operators.noun import Noun
 from paydesk.operators.orders import changes, facts, fields, handlers, history, resolving
 from paydesk.operators.orders.outcome_operations import OPERATIONS as OUTCOMES
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.operators.words import Column, Words, columns
 
 _ORDER = Noun(
@@ -26,7 +27,7 @@ _ORDER = Noun(
     argument={"order_id": "The order's id."},
     facts=facts.of_order,
 )
-_EVENT = Noun("events/{event_id}", "event", "", history.EventDocument, ORDER_NOT_FOUND)
+_EVENT = Noun("events/{event_id}", "event", "", history.OperatorEvent, ORDER_NOT_FOUND)
 _NEW = ("created",)
 _REFUNDED = "{answer[transactions][refunds][0][amount]} {currency}"
 
@@ -59,7 +60,7 @@ OPERATIONS = (
     _ORDER.acting(
         "cancel",
         changes.cancel,
-        body=fields.CancelOrderRequest,
+        body=ReasonRequest,
         description="By the rules of applications: an order at its terminal needs the extra header, and the response"
         " is 202. The audit trail records the reason.",
         further_statuses=(202,),
@@ -112,7 +113,7 @@ OPERATIONS = (
         idempotent=True,
         keys_kept_days_min=KEYS_KEPT_DAYS_MIN,
         on_behalf=changes.as_seller,
-        answer=RefundResponse,
+        answer=RefundedOrder,
         example=REFUND_EXAMPLE,
         errors=REFUND_ERRORS,
         words=Words(

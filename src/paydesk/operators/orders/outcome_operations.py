@@ -14,6 +14,7 @@ from paydesk.engine.payments.errors import (
 )
 from paydesk.operators.noun import Noun
 from paydesk.operators.orders import fields, outcomes, resolving
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.operators.words import Words, columns
 
 PAGE = "/orders/{order_id}"
@@ -34,7 +35,7 @@ _REFUND = Noun(
     "refunds/{refund_id}",
     "refund",
     REFUND_ID_PATTERN,
-    outcomes.RefundDocument,
+    outcomes.ListedRefund,
     REFUND_NOT_FOUND,
     key="id",
     page=PAGE,
@@ -158,7 +159,7 @@ OPERATIONS = (
     _CONFIRMATION.acting(
         "resolve",
         resolving.confirmation,
-        body=fields.ResolveConfirmationRequest,
+        body=ReasonRequest,
         description="For a payment that the acquirer refused to confirm: the goods were handed over, and the payment is"
         " not paid out. Records how it was settled, once; its status stays, and so does the order. It no longer needs"
         " a person. The audit trail records the reason.",

@@ -156,7 +156,7 @@ class InquiryDocument(Retried, frozen=True):
     order_status: Annotated[str, Meta(description="An inquiry may go on after its order has ended.")] | None = None
 
 
-class RefundDocument(Retried, frozen=True):
+class ListedRefund(Retried, frozen=True):
     """A refund at the acquirer."""
 
     id: str
@@ -207,5 +207,5 @@ _OPEN = Query(
 )
 INQUIRY_PAGES = _pages(INQUIRY, InquiryDocument, LIST_INQUIRIES, _OPEN)
 REVERSAL_PAGES = _pages(REVERSAL, ReversalDocument, LIST_REVERSALS, of_status(REVERSALS))
-REFUND_PAGES = _pages(REFUND, RefundDocument, LIST_REFUNDS, of_status(REFUNDS))
+REFUND_PAGES = _pages(REFUND, ListedRefund, LIST_REFUNDS, of_status(REFUNDS))
 CONFIRMATION_PAGES = _pages(CONFIRMATION, ConfirmationDocument, LIST_CONFIRMATIONS, of_status(CONFIRMATIONS))

@@ -57,7 +57,7 @@ class StepDocument(Closed, frozen=True):
     date: Annotated[Time, Meta(description="When the service received it.")]
 
 
-class ResultDocument(Closed, frozen=True):
+class RecordedResult(Closed, frozen=True):
     """A result that the terminal reported."""
 
     date: Annotated[Time, Meta(description="When the service received it.")]
@@ -68,7 +68,7 @@ class ResultDocument(Closed, frozen=True):
     card: Annotated[JsonObject, Meta(description="The first six and the last four digits.")] | None = None
 
 
-class AuthorizationDocument(Closed, frozen=True):
+class OrderAuthorization(Closed, frozen=True):
     """The authorization that the service requested at the acquirer, for a terminal of kind `service`."""
 
     date: Time
@@ -151,7 +151,7 @@ async def of_order(
     authorization = None
     if row := await tx.one(AUTHORIZATION, *lease):
         created_ms, repeated_ms, tip_minor, payment_method, card = row
-        authorization = AuthorizationDocument(
+        authorization = OrderAuthorization(
             rfc3339(created_ms),
             msgspec.Raw(payment_method.encode()),
             msgspec.Raw(card.encode()),
@@ -173,11 +173,11 @@ async def of_order(
     }
 
 
-def _result(row: Row) -> ResultDocument:
+def _result(row: Row) -> RecordedResult:
     created_ms, outcome, verdict, body = row
     # An unreadable result was recorded as its well-formed part, which is not shown as an outcome.
     content: dict[str, Any] = msgspec.json.decode(body) if outcome else {}
-    return ResultDocument(
+    return RecordedResult(
         rfc3339(created_ms),
         outcome or "unreadable",
         verdict,

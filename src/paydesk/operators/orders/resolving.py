@@ -28,17 +28,18 @@ from paydesk.engine.payments.outcomes import Paid, claim_reference
 from paydesk.engine.payments.refunds import resolving as refund_resolving
 from paydesk.operators import audit, owners
 from paydesk.operators.deliveries.retried import Retried
-from paydesk.operators.orders.fields import ResolveConfirmationRequest, ResolveRequest
+from paydesk.operators.orders.fields import ResolveRequest
 from paydesk.operators.orders.outcomes import (
     CONFIRMATION,
     REFUND,
     REVERSAL,
     ConfirmationDocument,
-    RefundDocument,
+    ListedRefund,
     ReversalDocument,
     Work,
     find,
 )
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Transaction
 
@@ -78,12 +79,12 @@ async def refund(call: Call) -> Answer:
         outcome, reference_id = call.body.outcome, call.body.reference_id or ""
         await refund_resolving.resolve(change, one.seller_id, one.id, outcome, reference_id=reference_id, **times)
 
-    return await _change(call, "refunds.resolve", REFUND, REFUND_NOT_FOUND, RefundDocument, end)
+    return await _change(call, "refunds.resolve", REFUND, REFUND_NOT_FOUND, ListedRefund, end)
 
 
 async def confirmation(call: Call) -> Answer:
     """Record how an operator has settled a payment that the acquirer refused to confirm."""
-    body: ResolveConfirmationRequest = call.body
+    body: ReasonRequest = call.body
     of_order = await _locked(call.tx, await owners.owner_of(call.tx, call.path), call.path)
     is_resolved = await confirmation_store.resolve(call.tx, of_order, body.reason)
     one = await find(call.tx, CONFIRMATION, of_order.seller_id, call.path)

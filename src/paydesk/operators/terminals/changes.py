@@ -10,7 +10,7 @@ from paydesk.operators import audit
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import TerminalChange
 from paydesk.operators.terminals.handlers import (
-    TerminalDocument,
+    RegisteredTerminal,
     audited,
     document_of,
     refuse_occupied,
@@ -88,7 +88,7 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     return terminal
 
 
-async def _change(tx: Transaction, call: Call, script: str | None, *, has_script: bool) -> TerminalDocument:
+async def _change(tx: Transaction, call: Call, script: str | None, *, has_script: bool) -> RegisteredTerminal:
     """Make the changes; points of sale are locked before the terminal, as everywhere.
 
     `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.

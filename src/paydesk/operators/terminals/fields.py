@@ -11,7 +11,7 @@ from paydesk.core.model import Model, rule
 from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import every
-from paydesk.operators.schemas import Change, Id, Reason
+from paydesk.operators.schemas import Change, Id
 from paydesk.operators.words import Shown
 
 STORE, POS = "store_id", "pos_id"
@@ -114,12 +114,6 @@ class PlaceForm(Model):
     """The form that moves a terminal: people choose a point of sale, or a store in which it gets one of its own."""
 
     place: Annotated[str, Shown("Point of sale", labels=places, value=lambda terminal: f"{POS}:{terminal[POS]}")]
-
-
-class ReleaseRequest(Model):
-    """`POST /operator/v1/terminals/{terminal_id}/release`."""
-
-    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
 
 
 class PairingApproval(Model):

@@ -100,7 +100,7 @@ _TEXT = Query(
 )
 
 
-class TerminalDocument(Closed, frozen=True):
+class RegisteredTerminal(Closed, frozen=True):
     """A terminal; only a virtual one has a script, and only one that this process runs a page."""
 
     id: str
@@ -172,7 +172,7 @@ def unknown() -> Refusal:
 
 
 def audited(terminal: Terminal) -> dict[str, Any]:
-    """Return what the audit trail shows of a terminal: what operators set, as `TerminalDocument` names it."""
+    """Return what the audit trail shows of a terminal: what operators set, as `RegisteredTerminal` names it."""
     return {
         "id": terminal.terminal_id,
         "operating_mode": terminal.operating_mode,
@@ -186,21 +186,21 @@ def audited(terminal: Terminal) -> dict[str, Any]:
     }
 
 
-async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> TerminalDocument:
+async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> RegisteredTerminal:
     """Return the terminal as the list shows it."""
     row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
     assert row is not None, "the terminal's row is locked until the commit"
     return _present(call, row)
 
 
-def _present(call: Call, row: Row) -> TerminalDocument:
+def _present(call: Call, row: Row) -> RegisteredTerminal:
     """Return the document of a row for this caller."""
     terminal, virtual = Terminal(*row[: len(_TERMINAL)]), call.shared.objects.get(VirtualTerminals)
     seller, store_name, pos_name, external_pos_id, version = row[len(_TERMINAL) :][: len(_NAMES)]
     page_url = None
     if virtual is not None and virtual.is_running(terminal.terminal_id) and roles.permits(call.caller.role, "change"):
         page_url = virtual.page_url(terminal.terminal_id)
-    return TerminalDocument.of(
+    return RegisteredTerminal.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
@@ -228,7 +228,7 @@ async def refuse_second_pdv(tx: Transaction, seller_id: int, pos_id: int, termin
 
 
 PAGES = lists.Pages(
-    lists.Page[TerminalDocument],
+    lists.Page[RegisteredTerminal],
     find_all,
     (
         _STATUS,

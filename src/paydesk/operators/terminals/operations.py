@@ -16,6 +16,7 @@ from paydesk.engine.terminals.pairing.codes import USER_CODE_PATTERN
 from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID, TERMINAL_ID_PATTERN
 from paydesk.operators import errors
 from paydesk.operators.noun import ROWS, Noun
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
 from paydesk.operators.words import Action, Column, Words, columns
 
@@ -23,7 +24,7 @@ TERMINAL = Noun(
     "terminals/{terminal_id}",
     "terminal",
     TERMINAL_ID_PATTERN,
-    handlers.TerminalDocument,
+    handlers.RegisteredTerminal,
     TERMINAL_NOT_FOUND,
     key="id",
     example=EXAMPLE_TERMINAL_ID,
@@ -180,7 +181,7 @@ OPERATIONS = (
         "release",
         queue.release,
         answer=queue.ReleaseDocument,
-        body=fields.ReleaseRequest,
+        body=ReasonRequest,
         description="The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has"
         " the order. Not after authorization was permitted: the card may be charged. Without an order nothing"
         " changes. The audit trail records the reason.",
@@ -233,7 +234,7 @@ OPERATIONS = (
         "operator_approve_pairing",
         pairing.approve,
         body=fields.PairingApproval,
-        answer=handlers.TerminalDocument,
+        answer=handlers.RegisteredTerminal,
         status=201,
         path_pattern=USER_CODE_PATTERN,
         transaction="none",

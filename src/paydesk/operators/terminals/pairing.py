@@ -21,7 +21,7 @@ from paydesk.engine.terminals.stores import Pos
 from paydesk.operators import audit
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import PairingApproval
-from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied
+from paydesk.operators.terminals.handlers import RegisteredTerminal, audited, document_of, refuse_occupied
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Transaction, Work
 
@@ -58,7 +58,7 @@ async def approve(call: Call) -> Answer:
     version, now_ms = call.keys.active, call.now_ms
     expires_ms = now_ms + TOKEN_LIFETIME_SECONDS * 1000
 
-    async def work(tx: Transaction, user_code: str) -> TerminalDocument | None:
+    async def work(tx: Transaction, user_code: str) -> RegisteredTerminal | None:
         pairing = await pairing_store.approve(
             tx, user_code, now_ms, seller_id=body.seller_id, key_version=version, expires_ms=expires_ms
         )

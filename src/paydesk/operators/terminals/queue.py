@@ -22,7 +22,7 @@ from paydesk.engine.terminals.schemas import Presence
 from paydesk.operators import audit
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
 from paydesk.operators.orders.waiting import Sentence, WaitTimes, periods_of, wait_for
-from paydesk.operators.terminals.fields import ReleaseRequest
+from paydesk.operators.schemas import ReasonRequest
 from paydesk.operators.terminals.handlers import unknown
 from paydesk.platform.operation import Answer, Call
 
@@ -114,7 +114,7 @@ async def release(call: Call) -> Answer:
 
     Without either nothing changes.
     """
-    body: ReleaseRequest = call.body
+    body: ReasonRequest = call.body
     seller_id, change = (await _seen(call)).seller_id, change_of(call)
     # New orders and actions and the terminal's calls wait meanwhile.
     await terminals.lock(call.tx, seller_id, call.path)

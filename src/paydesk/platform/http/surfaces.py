@@ -202,6 +202,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
         check_rate=lambda rates: rates.check_application,
     ),
     "public": SurfacePolicy(description="Operations without authentication."),
+    "operators_public": SurfacePolicy(),
     "console": _PAGES,
 }
 """In the order of the OpenAPI document."""

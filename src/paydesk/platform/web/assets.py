@@ -19,7 +19,7 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 HEADERS = (
-    ("cache-control", f"public, max-age={CACHED_SECONDS}, immutable"),
+    ("cache-control", f"max-age={CACHED_SECONDS}, immutable"),
     ("x-content-type-options", "nosniff"),
 )
 _FOLDERS = ("static", "static/vendor")

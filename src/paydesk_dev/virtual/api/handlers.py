@@ -30,9 +30,9 @@ from paydesk_dev.virtual import page_keys
 from paydesk_dev.virtual.api import store
 from paydesk_dev.virtual.api.schemas import (
     NewTerminalRequest,
-    ScreenDocument,
     TerminalRequest,
     VirtualActionRequest,
+    VirtualScreen,
     VirtualTerminal,
     VirtualTerminals,
 )
@@ -135,7 +135,7 @@ async def show_screen(call: Call) -> Answer:
     panel.waiting += 1
     try:
         await panel.until(lambda: _is_met(call, until), seconds, LOOK_AGAIN_SECONDS)
-        return Answer(200, ScreenDocument.of_screen(_running(call).panel.screen))
+        return Answer(200, VirtualScreen.of_screen(_running(call).panel.screen))
     finally:
         panel.waiting -= 1
 
@@ -163,7 +163,7 @@ async def act(call: Call) -> Answer:
         ) from None
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
-    return Answer(200, ScreenDocument.of_screen(screen))
+    return Answer(200, VirtualScreen.of_screen(screen))
 
 
 async def delete(call: Call) -> Answer:

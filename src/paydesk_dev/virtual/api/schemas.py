@@ -136,7 +136,7 @@ class VirtualActionRequest(Model):
         return Action(self.action, **self.model_dump(exclude={"action"}, exclude_none=True))
 
 
-class ScreenDocument(Response, frozen=True):
+class VirtualScreen(Response, frozen=True):
     """What the terminal shows."""
 
     screen: ScreenName

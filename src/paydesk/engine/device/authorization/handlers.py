@@ -29,7 +29,7 @@ from paydesk.engine.device.errors import (
     NOT_A_SERVICE_TERMINAL,
 )
 from paydesk.engine.device.leases import ended, lease_keys, lock_order, order_body, permit
-from paydesk.engine.device.schemas import AuthorizationAnswer, AuthorizeRequest
+from paydesk.engine.device.schemas import AuthorizationOutcome, AuthorizeRequest
 from paydesk.engine.device.sessions import lock_session, refuse_revoked
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
@@ -164,7 +164,7 @@ def _answer(answered: Answered) -> Answer | Refusal:
     order, approval = answered.order, answered.approval
     shown = order_body(order).order
     if approval is not None:
-        body = AuthorizationAnswer(
+        body = AuthorizationOutcome(
             "approved",
             order.payment_status_detail,
             shown,
@@ -177,13 +177,15 @@ def _answer(answered: Answered) -> Answer | Refusal:
         return Answer(200, body)
     if order.paid_ms is not None:
         codes = order.authorization_code, order.reference_id
-        return Answer(200, AuthorizationAnswer("approved", "accredited", shown, *codes))
+        return Answer(200, AuthorizationOutcome("approved", "accredited", shown, *codes))
     if order.status == "failed":
         issuer_data = _base64(answered.issuer_data)
-        return Answer(200, AuthorizationAnswer("declined", order.payment_status_detail, shown, issuer_data=issuer_data))
+        return Answer(
+            200, AuthorizationOutcome("declined", order.payment_status_detail, shown, issuer_data=issuer_data)
+        )
     if order.status == "canceled":
         return ended(order)
-    return Answer(200, AuthorizationAnswer("unknown", order.payment_status_detail, shown))
+    return Answer(200, AuthorizationOutcome("unknown", order.payment_status_detail, shown))
 
 
 def _base64(data: bytes | None) -> str | None:

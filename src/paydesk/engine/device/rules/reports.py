@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import jiter
 import msgspec
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from paydesk.core.keys import Keys
 from paydesk.core.model import Model
@@ -37,6 +37,8 @@ _NAME = re.compile("[A-Za-z_-]{1,40}[0-9]{0,2}[A-Za-z_-]{0,20}")
 class PaymentMethod(Model):
     """The payment method."""
 
+    model_config = ConfigDict(title="ReportedPaymentMethod")
+
     id: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["visa"])]
     type: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["credit_card"])]
     installments: Annotated[int, Field(ge=1, le=48)] = 1
@@ -55,6 +57,8 @@ class MaskedCard(Model):
 class Card(MaskedCard):
     """A masked card, and how it was read."""
 
+    model_config = ConfigDict(title="ReportedCard")
+
     entry_mode: EntryMode | None = None
 
 
@@ -66,7 +70,9 @@ def _without_card_data(reference_id: str) -> str:
 
 
 class Report(Model):
-    """`PUT /device/v1/leases/{lease_id}/results/{result_id}`."""
+    """The outcome of an order at the terminal. A result in another form is accepted and recorded as unreadable."""
+
+    model_config = ConfigDict(title="Result")
 
     boot_id: Annotated[str, Field(pattern="^[0-9A-Fa-f-]{36}$")] | None = None
     outcome: Outcome

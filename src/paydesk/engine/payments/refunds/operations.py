@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.engine.orders import handlers
 from paydesk.engine.orders.operations import ORDER
 from paydesk.engine.payments.errors import REFUND_ERRORS
-from paydesk.engine.payments.refund import EXAMPLE, KEYS_KEPT_DAYS_MIN, RefundResponse
+from paydesk.engine.payments.refund import EXAMPLE, KEYS_KEPT_DAYS_MIN, RefundedOrder
 from paydesk.engine.payments.refunds import handlers as refunds
 from paydesk.engine.payments.refunds.schemas import RefundRequest
 from paydesk.platform.operation import Operation
@@ -27,7 +27,7 @@ OPERATIONS: tuple[Operation, ...] = (
         conflict_keys=handlers.order_key,
         status=201,
         body=RefundRequest,
-        answer=RefundResponse,
+        answer=RefundedOrder,
         example=EXAMPLE,
         errors=REFUND_ERRORS,
     ),

@@ -33,15 +33,7 @@ ERROR_SCHEMAS: Json = {
                 "type": "array",
                 "minItems": 1,
                 "description": "All errors, in document order.",
-                "items": {
-                    "type": "object",
-                    "required": ["code", "message", "details"],
-                    "properties": {
-                        "code": {"type": "string"},
-                        "message": {"type": "string"},
-                        "details": {"type": "array", "items": {"type": "string"}},
-                    },
-                },
+                "items": {"$ref": "#/components/schemas/ErrorItem"},
             },
             "error": {"type": "string", "description": "The code of the first error."},
             "message": {
@@ -53,14 +45,24 @@ ERROR_SCHEMAS: Json = {
                 "type": "array",
                 "minItems": 1,
                 "description": "For official clients: a sentence for each detail, or for an error without one.",
-                "items": {
-                    "type": "object",
-                    "required": ["code", "description"],
-                    "properties": {"code": {"type": "string"}, "description": {"type": "string"}},
-                },
+                "items": {"$ref": "#/components/schemas/ErrorCause"},
             },
             "code": {"type": "string", "description": "On 401 only: the code again."},
         },
+    },
+    "ErrorItem": {
+        "type": "object",
+        "required": ["code", "message", "details"],
+        "properties": {
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "details": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+    "ErrorCause": {
+        "type": "object",
+        "required": ["code", "description"],
+        "properties": {"code": {"type": "string"}, "description": {"type": "string"}},
     },
     "TokenError": {
         "type": "object",
@@ -70,7 +72,7 @@ ERROR_SCHEMAS: Json = {
             "error": {"type": "string", "description": "The code of RFC 6749 §5.2, or one of this service."},
             "error_description": {"type": "string", "description": "The same text as `message`."},
             "status": {"type": "integer"},
-            "cause": {"type": "array", "items": {}},
+            "cause": {"type": "array", "maxItems": 0, "items": {"$ref": "#/components/schemas/ErrorCause"}},
         },
     },
 }
@@ -85,12 +87,32 @@ HEADERS: Json = {
     },
     "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
     "Location": {"description": "The URL to which the browser is redirected.", "schema": {"type": "string"}},
-    "Successor": {
-        "description": 'The successor\'s path, with `rel="successor-version"`.',
-        "schema": {"type": "string"},
-    },
     "Challenge": {"description": "The authentication scheme.", "schema": {"type": "string"}},
 }
+_ULID, _UUID = "01J67CQQH5904WDBVZEM4JMEP3", "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
+PATH_EXAMPLES = {
+    "action_id": _UUID,
+    "client_id": "3676047501096810",
+    "delivery_id": f"{_UUID}.{_UUID}",
+    "entry_id": _ULID,
+    "grant_id": f"{_ULID}-1160535239",
+    "lease_id": _ULID,
+    "name": "acquirer",
+    "operator_id": _ULID,
+    "order_id": f"ORD{_ULID}",
+    "pos_id": "4711",
+    "refund_id": f"REF{_ULID}",
+    "result_id": _UUID,
+    "reversal_id": _ULID,
+    "secret_id": "2",
+    "session_id": _ULID,
+    "store_id": "42",
+    "subscription_id": _UUID,
+    "terminal_id": "NEWLAND_N950__N950NCB801293324",
+    "user_code": "BCDF-GHJK",
+    "user_id": "1160535239",
+}
+"""An example of each parameter of a path."""
 TOO_LONG: Json = {
     "description": f"`{URI_TOO_LONG.code}`",
     "x-repeat": URI_TOO_LONG.repeat,

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
 from itertools import count
 
 import msgspec
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 
 from paydesk import __version__
 from paydesk.core import errors
-from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
+from paydesk.core.errors import ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
 from paydesk.core.text import characters as text
 from paydesk.platform.http.error_body import listed
 from paydesk.platform.http.openapi import fields, notifications
 from paydesk.platform.http.openapi.components import (
-    ERROR_SCHEMAS,
     HEADERS,
     IDEMPOTENCY_KEY,
     SECURITY_SCHEMES,
@@ -27,62 +24,74 @@ from paydesk.platform.http.openapi.components import (
     TOO_LONG,
     Json,
 )
+from paydesk.platform.http.openapi.named_schemas import ANY_OBJECT, AT, Schemas
 from paydesk.platform.http.openapi.notifications import Webhook
+from paydesk.platform.http.openapi.parameters import PARAMETER, parameter, parameters
 from paydesk.platform.http.refusals.error_responses import shared_errors, takes_body
-from paydesk.platform.http.refusals.retired import Retired
-from paydesk.platform.http.surfaces import JSON, POLICIES
-from paydesk.platform.operation import Operation, Query
+from paydesk.platform.http.surfaces import FORM, JSON, POLICIES
+from paydesk.platform.operation import Operation
 
-_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_FORM = f"A form (`{FORM}`) with the same parameters is accepted too."
+_ABOUT = (
+    "Paydesk is a self-hosted service for in-person payments. Within a version documents only gain operations, members"
+    " and values: clients ignore those that they do not know."
+)
 
 
 def document(
-    operations: Iterable[Operation], retired: Iterable[Retired] = (), webhooks: Sequence[Webhook] = ()
+    operations: Iterable[Operation],
+    webhooks: Sequence[Webhook] = (),
+    *,
+    summary: str = "",
+    server: str | None = None,
 ) -> Json:
-    """Return the OpenAPI 3.1 document of these operations, in their order, of retired ones, and of notifications."""
+    """Return the OpenAPI 3.1 document of these operations, in their order, and of notifications.
+
+    Without the address of a `server`, it is the one that serves the document.
+    """
     rows = tuple(operations)
-    models = tuple(dict.fromkeys(row.body for row in rows if row.body is not None))
-    by_key, schema = models_json_schema(
-        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
-    )
-    references = {model: by_key[model, "validation"] for model in models}
-    schemas = fields.with_text_rule(fields.plain(schema.get("$defs", {})))
-    shared = _Shared(rows)
+    shared = _Shared(rows, Schemas(rows, [webhook.body for webhook in webhooks]))
     surfaces = {row.surface for row in rows}
-    tags = (*((name, text) for name, text in SURFACES.items() if name in surfaces), *notifications.TAGS.items())
+    tags = {name: text for name, text in SURFACES.items() if name in surfaces} | (
+        notifications.TAGS if webhooks else {}
+    )
     paths: dict[str, Json] = {}
     for row in rows:
-        paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
-    for earlier in retired:
-        paths.setdefault(earlier.path, {})[earlier.method.lower()] = _retired(earlier)
+        paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, shared)
+    sent = notifications.documents(webhooks, shared.schemas)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Paydesk",
             "version": __version__,
-            "summary": "Tokens, in-person orders for card terminals, webhooks.",
+            "summary": summary,
+            "description": _ABOUT,
+            "contact": {"name": "The operator of this service"},
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": name, "description": text} for name, text in tags],
+        "servers": [{"url": server or "/", "description": "This service."}],
+        "tags": [{"name": name, "description": text} for name, text in tags.items()],
         "paths": paths,
-        "webhooks": notifications.documents(webhooks),
+        "webhooks": sent,
         "components": {
             "securitySchemes": {name: one for name, one in SECURITY_SCHEMES.items() if name in surfaces},
-            "headers": HEADERS,
-            "schemas": schemas | ERROR_SCHEMAS | notifications.schemas(webhooks),
+            "headers": {name: one for name, one in HEADERS.items() if name in shared.headers},
+            "parameters": _shared_parameters(rows) | notifications.headers(webhooks),
+            "responses": shared.responses | (notifications.RESPONSES if webhooks else {}),
+            "schemas": shared.schemas.used([paths, sent, shared.responses]),
             "examples": shared.examples,
         },
     }
 
 
 def as_json(described: Json, *, indent: int | None = None) -> str:
-    """Return the document as JSON in ASCII, because its patterns contain invisible characters."""
-    return json.dumps(described, indent=indent)
+    """Return the document as JSON, without an indent as short as it can be."""
+    return json.dumps(described, indent=indent, separators=None if indent else (",", ":"), ensure_ascii=False)
 
 
 def path_template(operation: Operation) -> str:
     """Return the path as in OpenAPI: parameters without a converter."""
-    return _PARAMETER.sub(r"{\1}", operation.path)
+    return PARAMETER.sub(r"{\1}", operation.path)
 
 
 def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
@@ -117,119 +126,107 @@ def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
     return POLICIES[operation.surface].error_body(refusal)
 
 
-class _Shared:
-    """What several operations refer to: the other operations, and the examples of errors."""
+def _shared_parameters(rows: Iterable[Operation]) -> Json:
+    is_used = any(row.idempotent for row in rows)
+    return {IDEMPOTENCY_KEY.name: parameter(IDEMPOTENCY_KEY, "header")} if is_used else {}
 
-    def __init__(self, rows: Sequence[Operation]) -> None:
-        self.rows = rows
+
+class _Shared:
+    """What several operations refer to: the other operations, schemas, headers, and the examples of errors."""
+
+    def __init__(self, rows: Sequence[Operation], schemas: Schemas) -> None:
+        self.rows, self.schemas = rows, schemas
         self.examples: dict[str, Json] = {}
+        self.responses: dict[str, Json] = {}
+        self.headers: set[str] = set()
+
+    def header(self, name: str) -> Json:
+        """Return a reference to that header."""
+        self.headers.add(name)
+        return {"$ref": f"#/components/headers/{name}"}
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
         """Return a reference to the example of that error."""
-        example = {"summary": kind.message, "value": error_example(row, kind), "x-repeat": kind.repeat}
+        if kind in errors.BODY_FAULTS and kind.code in self.examples:
+            # It differs in the name of a member alone, and is long.
+            return {"$ref": f"#/components/examples/{kind.code}"}
+        example = {"value": error_example(row, kind), "x-repeat": kind.repeat}
         is_listed = POLICIES[row.surface].error_body is listed
-        prefix = kind.code if is_listed else f"{row.surface}_{kind.code}"
-        names = (prefix if number == 1 else f"{prefix}_{number}" for number in count(1))
-        name = next(name for name in names if self.examples.setdefault(name, example) == example)
-        return {"$ref": f"#/components/examples/{name}"}
+        return _referred("examples", self.examples, kind.code if is_listed else f"{row.surface}_{kind.code}", example)
+
+    def answer(self, row: Operation) -> Json:
+        """Return a reference to the example of the operation's answer."""
+        name = self.schemas.of_answer(row.answer)["$ref"].removeprefix(AT) if row.answer else row.name
+        return _referred("examples", self.examples, name, {"value": msgspec.to_builtins(row.example)})
+
+    def response(self, status: int, response: Json) -> Json:
+        """Return a reference to the response of an error."""
+        return _referred("responses", self.responses, HTTPStatus(status).phrase.replace(" ", ""), response)
 
 
-def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: _Shared) -> Json:
-    described: Json = {"operationId": row.name, "summary": row.summary, "tags": [row.surface]}
-    if row.description:
-        described["description"] = row.description
+def _referred(kind: str, known: dict[str, Json], prefix: str, one: Json) -> Json:
+    """Return a reference to a component, which is added under a free name if it is new."""
+    names = (prefix if number == 1 else f"{prefix}_{number}" for number in count(1))
+    name = next(name for name in names if known.setdefault(name, one) == one)
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _description(row: Operation) -> str:
+    """Return what the operation does, and who may call it."""
+    facts = (
+        row.description or f"{row.summary}.",
+        _FORM if FORM in POLICIES[row.surface].media_types and takes_body(row) else "",
+        f"Needs the scope `{row.scope}`." if row.scope else "",
+        "For every operator." if row.surface == "operator" and row.role == "every" else "",
+        f"For operators who may `{row.role}`." if row.surface == "operator" and row.role != "every" else "",
+    )
+    return " ".join(filter(None, facts))
+
+
+def _operation(row: Operation, shared: _Shared) -> Json:
+    described: Json = {"operationId": row.name, "summary": row.summary, "description": _description(row)}
+    described["tags"] = [row.surface]
     scopes = [row.scope] if row.scope else []
     described["security"] = [{row.surface: scopes}] if row.surface in SECURITY_SCHEMES else []
-    if parameters := _parameters(row):
-        described["parameters"] = parameters
+    if described_parameters := parameters(row):
+        described["parameters"] = described_parameters
     if row.body is not None and takes_body(row):
-        schema = {"schema": references[row.body]}
-        content: Json = {media_type: dict(schema) for media_type in POLICIES[row.surface].media_types}
-        example = fields.example(row.body)
-        if example and JSON in content:
-            content[JSON]["example"] = example
+        # Generators make invalid code of a body with several media types: the others are in the description.
+        media_type = POLICIES[row.surface].media_types[0]
+        content: Json = {media_type: {"schema": shared.schemas.of_request(row.body)}}
+        if example := fields.example(row.body):
+            content[media_type]["example"] = example
         # A missing body is read as an empty object.
-        is_required = not row.body.model_json_schema().keys().isdisjoint(("required", "minProperties"))
+        is_required = not row.body.model_json_schema().keys().isdisjoint(("required", "minProperties", "oneOf"))
         described["requestBody"] = {"required": is_required, "content": content}
     elif row.raw_body:
-        described["requestBody"] = {"required": False, "content": {"application/json": {}}}
+        model = row.described_body
+        raw = shared.schemas.of_request(model) if model else ANY_OBJECT
+        described["requestBody"] = {"required": False, "content": {JSON: {"schema": raw}}}
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in errors_in_order(row):
         by_status.setdefault(kind.status, []).append(kind)
     described["responses"] = {
         **{str(status): _success(row, status, shared) for status in (row.status, *row.further_statuses)},
         **{str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())},
-        **({"414": TOO_LONG} if row.query else {}),
+        **({"414": shared.response(414, TOO_LONG)} if row.query else {}),
     }
     if row.development:
         described["x-development"] = True
     return described
 
 
-def _retired(row: Retired) -> Json:
-    headers = {"x-request-id": _header("RequestId"), "link": _header("Successor")}
-    example = listed(GONE.with_reason("an example", message=row.message))
-    schema = {"$ref": "#/components/schemas/Error"}
-    described: Json = {
-        "operationId": row.name,
-        "summary": f"Retired: replaced by {row.successor}",
-        "tags": ["public"],
-        "deprecated": True,
-        "security": [],
-        "responses": {
-            "410": {
-                "description": f"`{GONE.code}`",
-                "x-repeat": GONE.repeat,
-                "headers": headers,
-                "content": {"application/json": {"schema": schema, "example": example}},
-            }
-        },
-    }
-    if names := _PARAMETER.findall(row.path):
-        described["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
-    return described
-
-
-def _parameters(row: Operation) -> list[Json]:
-    names = _PARAMETER.findall(row.path)
-    described: list[Json] = []
-    for name in names:
-        schema: Json = {"type": "string", "minLength": 1}
-        if row.path_pattern and name == names[-1]:
-            pattern = row.path_pattern.removeprefix("^").removesuffix("$")
-            schema = {"type": "string", "pattern": f"^{pattern}$"}
-        described.append({"name": name, "in": "path", "required": True, "schema": schema})
-    described += [_parameter(query, "query") for query in row.query]
-    if POLICIES[row.surface].has_strict_query:
-        for one in described:
-            if one["schema"].get("type") == "string" and not one["schema"].keys() & {"pattern", "enum"}:
-                one["schema"].setdefault("minLength", 1)
-    if row.idempotent:
-        described.append(_parameter(IDEMPOTENCY_KEY, "header"))
-    described += [_parameter(header, "header") for header in row.headers]
-    return described
-
-
-def _parameter(given: Query, where: str) -> Json:
-    described: Json = {"name": given.name, "in": where, "description": given.description, "schema": dict(given.schema)}
-    if given.required:
-        described["required"] = True
-    return described
-
-
 def _success(row: Operation, status: int, shared: _Shared) -> Json:
-    success: Json = {"description": row.summary, "headers": {"x-request-id": _header("RequestId")}}
+    success: Json = {"description": row.summary, "headers": {"x-request-id": shared.header("RequestId")}}
     if row.idempotent:
-        success["headers"]["x-idempotent-replayed"] = _header("Replayed")
+        success["headers"]["x-idempotent-replayed"] = shared.header("Replayed")
     if 300 <= status < 400:
-        success["headers"]["location"] = _header("Location")
+        success["headers"]["location"] = shared.header("Location")
     elif status != 204:
         is_text = row.answer is None and row.media_type != JSON
-        media: Json = {"schema": {"type": "string"} if is_text else answer_schema(row)}
+        media: Json = {"schema": {"type": "string"} if is_text else shared.schemas.of_answer(row.answer)}
         if row.example is not None:
-            media["example"] = msgspec.to_builtins(row.example)
+            media["examples"] = {"answer": shared.answer(row)}
         success["content"] = dict.fromkeys((row.media_type, *row.further_media_types), media)
     if links := dict(_links(row, shared.rows)) if status == 201 else {}:
         success["links"] = links
@@ -245,7 +242,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
     """Yield links from a created object to the operations below its path."""
     made = answer_schema(row).get("properties", {})
     for other in rows:
-        names = _PARAMETER.findall(other.path)
+        names = PARAMETER.findall(other.path)
         if other.surface == row.surface and other.path.startswith(f"{row.path}/{{") and len(names) == 1:
             name = names[0] if names[0] in made else "id"
             if name in made:
@@ -256,21 +253,18 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
     schema = POLICIES[row.surface].error_schema
-    headers = {"x-request-id": _header("RequestId")}
+    headers = {"x-request-id": shared.header("RequestId")}
     if kinds[0].status == 401 or POLICIES[row.surface].refused_secret in kinds:
-        headers["www-authenticate"] = _header("Challenge")
+        headers["www-authenticate"] = shared.header("Challenge")
     if kinds[0].status in (429, 503):
-        headers["retry-after"] = _header("RetryAfter")
+        headers["retry-after"] = shared.header("RetryAfter")
     content: Json = {
         "application/json": {
-            "schema": {"$ref": f"#/components/schemas/{schema}"},
+            "schema": {"$ref": f"{AT}{schema}"},
             "examples": {kind.code: shared.error(row, kind) for kind in kinds},
         }
     }
     if _is_html(row, kinds[0]):
         content = {"text/html; charset=utf-8": {"schema": {"type": "string"}}}
-    return {"description": " · ".join(f"`{kind.code}`" for kind in kinds), "headers": headers, "content": content}
-
-
-def _header(name: str) -> Json:
-    return {"$ref": f"#/components/headers/{name}"}
+    codes = " · ".join(f"`{kind.code}`" for kind in kinds)
+    return shared.response(kinds[0].status, {"description": codes, "headers": headers, "content": content})

@@ -39,17 +39,6 @@ def plain(schema: Any) -> Any:
     return {key: plain(value) for key, value in schema.items()}
 
 
-def with_text_rule(schema: Any) -> Any:
-    """Add the pattern of all texts to strings without their own pattern."""
-    if isinstance(schema, list):
-        return [with_text_rule(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "string" and not schema.keys() & {"pattern", "enum", "const"}:
-        schema = {**schema, "pattern": text.PATTERN}
-    return {key: with_text_rule(value) for key, value in schema.items()}
-
-
 def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
     """Return every field of the model in document order, including those in objects and arrays."""
     return rows_of(plain(model.model_json_schema()))
@@ -61,7 +50,7 @@ def rows_of(schema: Schema) -> tuple[FieldRow, ...]:
 
 
 def _rows(schema: Schema, named: Schema, path: str, *, required: bool) -> Iterator[FieldRow]:
-    schema = _resolved(schema, named)
+    schema = _merged(_resolved(schema, named))
     if schema.get("properties"):
         if path:
             yield FieldRow(path, "object", required, _rules(schema))
@@ -72,6 +61,20 @@ def _rows(schema: Schema, named: Schema, path: str, *, required: bool) -> Iterat
         yield from _rows(dict(schema["items"]), named, f"{path}[]", required=required)
     else:
         yield FieldRow(path, _type(schema, named), required, _rules(schema))
+
+
+def _merged(schema: Schema) -> Schema:
+    """Return the schema; of variants of an object the one that has the members of all."""
+    variants = [one for one in schema.get("oneOf", ()) if one.get("properties") and "type" in one]
+    if not variants:
+        return schema
+    members = {name: child for one in reversed(variants) for name, child in one["properties"].items()}
+    for name in members:
+        consts = [one["properties"][name]["const"] for one in variants if "const" in one["properties"].get(name, {})]
+        if len(consts) > 1:
+            members[name] = {"enum": consts}
+    required = set.intersection(*(set(one["required"]) for one in variants))
+    return {"properties": members, "required": required}
 
 
 def _resolved(schema: Schema, named: Schema) -> Schema:

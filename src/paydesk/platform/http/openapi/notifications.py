@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from paydesk.core.response import Response, schema_of
+from paydesk.core.response import Response
 from paydesk.platform.http.openapi.components import Json
+from paydesk.platform.http.openapi.named_schemas import Schemas
+from paydesk.platform.http.openapi.parameters import parameter
 from paydesk.platform.operation import Query
 
 TAG = "webhook"
 TAGS = {TAG: "Notifications: requests that Paydesk sends to the URLs of the application's subscriptions."}
 RESPONSES: Json = {
-    "2XX": {"description": "Delivered. The body of the response is not used."},
-    "default": {"description": "A failed attempt, also if the response is a redirect. It is repeated later."},
+    "Delivered": {"description": "Delivered. The body of the response is not used."},
+    "NotDelivered": {"description": "A failed attempt, also if the response is a redirect. It is repeated later."},
 }
 
 
@@ -49,43 +51,44 @@ class Webhook(Protocol):
         """The headers of the request."""
 
     @property
-    def body(self) -> tuple[str, type[Response]]:
-        """The name of the body's schema in the document, and its type."""
+    def body(self) -> type[Response]:
+        """The type of the body."""
 
     @property
     def example(self) -> Any:
         """A complete body."""
 
 
-def documents(webhooks: Iterable[Webhook]) -> Json:
+def documents(webhooks: Iterable[Webhook], schemas: Schemas) -> Json:
     """Return the OpenAPI object `webhooks`."""
-    return {webhook.action: {"post": _document(webhook)} for webhook in webhooks}
+    return {webhook.action: {"post": _document(webhook, schemas)} for webhook in webhooks}
 
 
-def schemas(webhooks: Iterable[Webhook]) -> Json:
-    """Return the schemas to which `documents` refers."""
-    return {name: schema_of(body) for name, body in (webhook.body for webhook in webhooks)}
+def headers(webhooks: Iterable[Webhook]) -> Json:
+    """Return the headers of all notifications, to which `documents` refers."""
+    return {one.name: parameter(one, "header") for webhook in webhooks for one in webhook.headers}
 
 
-def _document(webhook: Webhook) -> Json:
-    parameters = [("query", query) for query in webhook.query] + [("header", header) for header in webhook.headers]
+def _document(webhook: Webhook, schemas: Schemas) -> Json:
     schema = {
         "allOf": [
-            {"$ref": f"#/components/schemas/{webhook.body[0]}"},
-            {"properties": {"action": {"const": webhook.action}}},
+            schemas.of_answer(webhook.body),
+            {"type": "object", "properties": {"action": {"type": "string", "const": webhook.action}}},
         ]
     }
     described: Json = {"operationId": webhook.name, "summary": webhook.summary, "tags": [TAG], "security": []}
-    if webhook.description:
-        described["description"] = webhook.description
+    described["description"] = webhook.description or f"{webhook.summary}."
     return described | {
         "parameters": [
-            {"name": one.name, "in": place, "description": one.description, "schema": one.schema, "required": True}
-            for place, one in parameters
+            *(parameter(query, "query") for query in webhook.query),
+            *({"$ref": f"#/components/parameters/{header.name}"} for header in webhook.headers),
         ],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": schema, "example": webhook.example}},
         },
-        "responses": RESPONSES,
+        "responses": {
+            "2XX": {"$ref": "#/components/responses/Delivered"},
+            "default": {"$ref": "#/components/responses/NotDelivered"},
+        },
     }

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the HTML reference, both generated from the tables of operations and of notifications.
+"""The HTML reference, generated from the tables of operations and of notifications.
 
 The page needs no script and no other host: its style sheet and icon are served beside it.
 """
@@ -41,28 +41,18 @@ _PUBLIC = Rows("public", transaction="none", is_constant=True)
 
 
 def rows(operations: Iterable[Operation], webhooks: Sequence[Webhook]) -> tuple[Operation, ...]:
-    """Return the operations that serve the document and the page, which describe all these and themselves."""
+    """Return the operations that serve the page, which describes all these and itself."""
     described = tuple(operations)
-
-    @cache
-    def document() -> Answer:
-        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED, webhooks))
-        return Answer(200, text.encode(), (("cache-control", "no-cache"),))
 
     @cache
     def page() -> Answer:
         return Answer(200, render((*described, *served), webhooks).encode(), PAGE_HEADERS, html.HTML)
-
-    async def show_document(_: Call) -> Answer:
-        """Get the OpenAPI 3.1 document."""
-        return document()
 
     async def show_page(_: Call) -> Answer:
         """Show the API reference."""
         return page()
 
     served = (
-        _PUBLIC.get("/openapi.json", "openapi", show_document),
         _PUBLIC.get("/docs", "docs", show_page, media_type=html.HTML),
         *assets.operations(PACKAGE),
     )
