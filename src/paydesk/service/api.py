@@ -17,6 +17,7 @@ from paydesk.engine.payments.simulator.operations import OPERATIONS as SIMULATIO
 from paydesk.engine.printing.operations import OPERATIONS as PRINTING
 from paydesk.engine.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.operators.operations import OPERATIONS as OPERATORS
+from paydesk.platform.docs.operations import OPERATIONS as DOCS
 from paydesk.platform.health.operations import OPERATIONS as HEALTH
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
@@ -66,8 +67,8 @@ class Api:
 
     @cached_property
     def operations(self) -> Operations:
-        """The documented operations and those of the console."""
-        return (*self.documented, *pages.operations(self._own), *self._screens)
+        """The documented operations, and those of the documentation and the console."""
+        return (*self.documented, *DOCS, *pages.operations(self._own), *self._screens)
 
     def openapi_json(self) -> str:
         """Return the OpenAPI 3.1 document of all operations and notifications."""
