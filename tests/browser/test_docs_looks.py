@@ -1,6 +1,9 @@
-"""The documentation in Chromium: fits a phone, bars nobody, finds with and without a script, and sends requests."""
+"""The documentation in Chromium: fits a phone, is accessible, finds with and without a script, and sends requests."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import pytest
 from playwright.async_api import ViewportSize, expect
@@ -8,6 +11,11 @@ from playwright.async_api import ViewportSize, expect
 from browser.conftest import Open
 from browser.test_looks import check_accessibility, check_widths
 from browser.visit import Visit
+from browser.windows import Windows
+from paydesk.platform.docs import guides
+from paydesk.platform.storage.connect import open_database
+from paydesk_dev.credentials_file import KeptCredentials
+from service import running
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,6 +48,20 @@ async def test_pages_are_accessible_on_a_desktop(visit: Open) -> None:
     for path in PAGES:
         await window.open(path)
         await check_accessibility(window, path)
+
+
+@pytest.mark.slow
+async def test_every_guide_fits(visit: Open) -> None:
+    """On a phone, a tablet and a desktop, with its tables, code and pictures."""
+    window = await visit("en", viewport=DESKTOP)
+    wide = []
+    for one in guides.every_guide():
+        await window.open(one.url)
+        for width in (390, 960, 1280):
+            await window.page.set_viewport_size({"width": width, "height": 844})
+            if await window.overflow() > 0:
+                wide.append((one.name, width))
+    assert wide == []
 
 
 async def click(window: Visit, name: str) -> None:
@@ -96,3 +118,28 @@ async def test_the_contents_open_on_a_phone(visit: Open) -> None:
     await expect(contents).to_be_visible()
     await click(window, "Close")
     await expect(contents).to_be_hidden()
+
+
+async def test_a_request_is_sent_from_its_page(windows: Windows, sqlite_url: str) -> None:
+    """The answer is shown, and the id of the order is filled in on the next page."""
+    database = await open_database(sqlite_url)
+    document: dict[str, Any] = {}
+
+    async def renew() -> None:
+        """Do nothing: the tokens stay valid."""
+
+    kept = KeptCredentials(set, renew, lambda: document)
+    async with (
+        running(database, workers=False, development=True, credentials=kept) as service,
+        windows.lend(viewport=DESKTOP) as page,
+    ):
+        document |= {"terminals": [{"id": (await service.terminal()).id}]}
+        document["test"] = {"access_token": service.access_token}
+        await page.goto(f"{service.base_url}/docs/create-order")
+        await page.get_by_role("button", name="Send it").click()
+        await expect(page.get_by_role("status")).to_contain_text("Status 201")
+        await page.goto(f"{service.base_url}/docs/get-order")
+        await expect(page.get_by_label("order_id")).to_have_value(re.compile("^ORD"))
+        await page.get_by_role("button", name="Send it").click()
+        await expect(page.get_by_role("status")).to_contain_text('"status": "created"')
+    await database.close()

@@ -62,6 +62,7 @@ async def test_an_unknown_page_says_what_may_be_meant(service: Service, path: st
     answer = await get(service, path)
     assert answer.status == 404
     assert answer.headers["content-type"] == HTML
+    assert "There is no page" in answer.raw.decode()
     assert "refund" not in path or "/docs/refund-order" in answer.raw.decode()
 
 

@@ -131,6 +131,18 @@ def test_references_parts_and_variants_are_one_list_of_members() -> None:
     assert members["code"].example == '"TG-1"'
 
 
+def test_a_member_that_a_variant_forbids_has_the_rules_of_the_other() -> None:
+    """A refresh has no code."""
+    variants = [{"properties": {"code": {"maxLength": 9}}}, {"properties": {"code": {"maxLength": 0}}}]
+    for schema in (
+        {"oneOf": variants},
+        {"oneOf": variants[::-1]},
+        {"oneOf": [{"properties": {"code": False}}, *variants]},
+    ):
+        (member,) = members_of(schema, {"components": {"schemas": {}}})
+        assert member.rules == "at most 9 characters"
+
+
 def test_code_has_the_identifiers_of_this_service_or_variables() -> None:
     """A secret is always a variable."""
     rows = tuple(row for row in OPERATIONS if row.name in ("create_order", "create_token", "cancel_order"))
@@ -197,6 +209,12 @@ def test_every_link_of_a_guide_leads_somewhere() -> None:
                 continue
             assert (path or one.url) in known, (one.name, address)
             assert not anchor or anchor in anchors[path or one.url], (one.name, address)
+
+
+def test_guides_have_nothing_that_the_policy_blocks() -> None:
+    """No style, script or handler."""
+    for one in guides.every_guide():
+        assert re.findall(r"<(?:script|style)|\s(?:style|on\w+)=", one.html) == [], one.name
 
 
 def test_a_link_to_a_file_that_is_not_served_is_its_text() -> None:

@@ -40,18 +40,11 @@ class SendPage(Model):
     body: Annotated[str, Field(max_length=32_000)] | None = Field(None, description="The body as text.")
 
 
-class SentHeader(Closed, frozen=True):
-    """A header of the answer."""
-
-    name: str
-    value: str
-
-
 class SentPage(Closed, frozen=True):
     """The answer of the service."""
 
     status: int
-    headers: list[SentHeader]
+    headers: dict[str, str]
     body: Annotated[str, Meta(description="The body as text.")]
 
 
@@ -78,7 +71,8 @@ async def send(call: Call) -> Answer:
     page = call.shared.objects[Site].pages.get(sent.operation.replace("_", "-"))
     if page is None or page.row is None or page.row.surface not in SENT:
         raise NOT_FOUND.with_reason("no such operation", "'$.operation' - is not the id of an operation with a page")
-    credentials = call.shared.objects[KeptCredentials].document()
+    kept = call.shared.objects.get(KeptCredentials)
+    credentials = kept.document() if kept is not None else {}
     target, headers = _request(page, sent.parameters)
     body = (sent.body or "").replace(CLIENT_SECRET, str(credentials.get("client_secret", "")))
     token = _token(page.row.surface, credentials)
@@ -93,8 +87,7 @@ async def send(call: Call) -> Answer:
         },
         body=body.encode(),
     )
-    shown = [SentHeader(name, value) for name, value in reply.headers.items()]
-    return Answer(200, SentPage(reply.status, shown, reply.body.decode("utf-8", "replace")))
+    return Answer(200, SentPage(reply.status, dict(reply.headers), reply.body.decode("utf-8", "replace")))
 
 
 def _request(page: Page, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:

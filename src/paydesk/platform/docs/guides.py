@@ -72,19 +72,23 @@ def sources() -> dict[str, Traversable]:
     return {path: found[path] for path in sorted(found) if path.endswith((".md", *PICTURES)) and found[path].is_file()}
 
 
-@cache
 def guide(name: str) -> Guide | None:
     """Return a guide by its name, `README` for the index; None if there is none."""
-    source = sources().get(f"{name}.md")
-    if source is None:
-        return None
-    parser = _parser()
+    return _rendered(name) if f"{name}.md" in sources() else None
+
+
+@cache
+def _rendered(name: str) -> Guide:
+    from markdown_it.common.utils import escapeHtml
+
+    source, parser = sources()[f"{name}.md"], _parser()
     tokens = parser.parse(_COMMENT.sub("", source.read_text("utf-8")))
     headings = tuple(_with_anchors(tokens))
     for token in tokens:
         _with_links(token.children or [])
         if token.type == "fence" and token.info == "mermaid":
-            token.info = "text"  # Forges draw it; its table or picture is on the page too.
+            token.type, text = "html_block", escapeHtml(token.content)
+            token.content = f"<details><summary>Diagram as text</summary><pre><code>{text}</code></pre></details>\n"
     _with_row_ids(tokens)
     return Guide(name, str(parser.renderer.render(tokens, parser.options, {})), headings)
 
@@ -155,10 +159,17 @@ def _with_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
 
 
 def _with_row_ids(tokens: Sequence[Token]) -> None:
-    """Give a row of a table the id of the first code that is a cell alone, such as an error or a setting."""
+    """Give a row of a table the id of the first code that is a cell alone, such as an error or a setting.
+
+    A column without a heading gets a cell there, and a column of numbers a class: the policy blocks styles.
+    """
     row: Any = None
     seen = {str(token.attrs["id"]) for token in tokens if "id" in token.attrs}
-    for token in tokens:
+    for number, token in enumerate(tokens):
+        if token.type == "th_open" and not tokens[number + 1].content:
+            token.tag = tokens[number + 2].tag = "td"  # A heading without a text is none.
+        if token.attrs.pop("style", "") == "text-align:right":
+            token.attrs["class"] = "right"
         if token.type == "tr_open":
             row = token
         children = token.children or []

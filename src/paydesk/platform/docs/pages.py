@@ -216,8 +216,10 @@ def _merged(schema: Json, named: Json) -> Json:
 
 def _either(one: Any, other: Any) -> Any:
     """Return the schema of a member that two parts or variants have: constants become a choice."""
-    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
-        return one if isinstance(one, Mapping) else other
+    if not isinstance(other, Mapping) or other.get("maxLength") == 0:
+        return one  # The other variant has no such member.
+    if not isinstance(one, Mapping) or one.get("maxLength") == 0:
+        return other
     if "const" in one and "const" in other and one["const"] != other["const"]:
         return {"enum": [one["const"], other["const"]]}
     if "enum" in one and "const" in other:

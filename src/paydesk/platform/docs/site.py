@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,9 +109,15 @@ class Site:
         """Return the identifier of that name in development; empty if it is unknown."""
         return self._at_hand.identifiers().get(name, "")
 
-    def once(self, path: str, make: Callable[[], Answer]) -> Answer:
-        """Return the answer at a path, made at the first request."""
-        return self._answers.get(path) or self._answers.setdefault(path, make())
+    async def once(self, path: str, make: Callable[[], Answer]) -> Answer:
+        """Return the answer at a path, made at the first request, in a thread: the first one takes a second."""
+        if path not in self._answers:
+            self._answers[path] = await asyncio.to_thread(make)
+        return self._answers[path]
+
+    async def find(self, query: str) -> list[tuple[Entry, str]]:
+        """Return the best entries of the search, with the part of their text that fits."""
+        return await asyncio.to_thread(lambda: self.index.find(query))
 
     def show(self, template: str, *, here: str = "", status: int = 200, **values: Any) -> Answer:
         """Return a page of the site; `here` is its address, which the sidebar marks."""
@@ -142,14 +150,15 @@ class Site:
             "is_development": bool(self._at_hand.sends),
             "retired": DESCRIBED,
             "query": "",
+            "missing": "",
             "scripts": True,
         }
 
     def _of_pages(self) -> Iterable[Entry]:
         for page in self.pages.values():
-            members = " ".join(
-                f"{one.path} {one.rules}" for one in (*(m for _, ms in page.parameters for m in ms), *page.body)
-            )
+            # Those of a webhook are the same for all.
+            rows = (*itertools.chain(*(rows for _, rows in page.parameters)), *page.body) if page.row else ()
+            members = " ".join(f"{one.path} {one.rules}" for one in rows)
             errors = " ".join(one.kind.code for one in page.own_errors)
             names = f"{page.name} {page.path}"
             kind = f"{page.section.group} · {page.section.title}"

@@ -1,7 +1,7 @@
 """Answers that are the same for everyone, such as documents and style sheets: compressed, and sent once.
 
-An answer that says `no-store` is neither: its length would tell what a secret in it has in common with what the request
-made it repeat.
+An answer that says `no-store` is neither: its length would reveal what a secret in it has in common with what the
+request made it repeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paydesk.platform.http.request import Request
 COMPRESSED = ("text/", "application/json", "image/svg+xml")
 """The beginnings of media types that are worth it."""
 COMPRESSED_BYTES_MIN = 1_000
-KEPT_MAX = 600
+KEPT_MAX = 400
 """Bodies of which the tag and the compressed form are kept: more than the pages of the documentation."""
 
 

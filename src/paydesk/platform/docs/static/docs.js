@@ -44,7 +44,7 @@ form?.addEventListener("submit", async event => {
   const output = form.querySelector("output"), button = form.querySelector("button");
   const parameters = Object.fromEntries([...form.querySelectorAll("input")].map(it => [it.name, it.value]).filter(([, value]) => value));
   if (form.querySelector("[name=X-Idempotency-Key]")) parameters["X-Idempotency-Key"] ||= crypto.randomUUID();
-  const body = form.querySelector("textarea")?.value ?? "";
+  const body = (form.querySelector("textarea")?.value ?? "").replace(/\s*\n\s*/g, " ");
   button.disabled = true;
   try {
     const answer = await fetch("/dev/docs", {
@@ -60,7 +60,7 @@ form?.addEventListener("submit", async event => {
 });
 
 function show(output, answer) {
-  const lines = answer.headers ? answer.headers.map(({name, value}) => `${name}: ${value}`) : [];
+  const lines = Object.entries(answer.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
   let text = answer.body ?? JSON.stringify(answer, null, 2);
   try {
     const document = JSON.parse(text);
