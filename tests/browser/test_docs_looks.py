@@ -12,6 +12,7 @@ from browser.conftest import Open
 from browser.test_looks import check_accessibility, check_widths
 from browser.visit import Visit
 from browser.windows import Windows
+from console_scene import console
 from paydesk.platform.docs import guides
 from paydesk.platform.storage.connect import open_database
 from paydesk_dev.credentials_file import KeptCredentials
@@ -136,6 +137,10 @@ async def test_a_request_is_sent_from_its_page(windows: Windows, sqlite_url: str
         document |= {"terminals": [{"id": (await service.terminal()).id}]}
         document["test"] = {"access_token": service.access_token}
         await page.goto(f"{service.base_url}/docs/create-order")
+        await page.get_by_role("button", name="Send it").click()
+        await expect(page.get_by_role("status")).to_contain_text("Sign in at the console first")
+        cookies = (await console(service)).cookies.items()
+        await page.context.add_cookies([{"name": n, "value": v, "url": service.base_url} for n, v in cookies])
         await page.get_by_role("button", name="Send it").click()
         await expect(page.get_by_role("status")).to_contain_text("Status 201")
         await page.goto(f"{service.base_url}/docs/get-order")

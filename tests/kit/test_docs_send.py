@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest_asyncio
 
+from console_scene import console
 from paydesk.platform.storage.connect import open_database
 from paydesk_dev.credentials_file import KeptCredentials
 from service import Reply, Service, running
@@ -35,10 +36,19 @@ async def service(sqlite_url: str) -> AsyncIterator[Service]:
     await database.close()
 
 
-async def send(service: Service, operation: str, body: Any = None, headers: Any = None, **parameters: str) -> Reply:
-    """Send the request of a page, as its script does."""
+async def send(
+    service: Service,
+    operation: str,
+    body: Any = None,
+    headers: Any = None,
+    role: str = "owner",
+    **parameters: str,
+) -> Reply:
+    """Send the request of a page, as its script does; in the browser of an operator with this role, if any."""
     sent = {"operation": operation, "parameters": parameters, "body": json.dumps(body) if body else ""}
-    return await service.request("POST", "/dev/docs", sent, token=None, key=None, headers=headers)
+    cookies = (await console(service, role)).cookies if role else {}
+    cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())} if cookies else {}
+    return await service.request("POST", "/dev/docs", sent, token=None, key=None, headers={**cookie, **(headers or {})})
 
 
 async def test_a_page_creates_reads_and_cancels_an_order(service: Service) -> None:
@@ -70,6 +80,23 @@ async def test_refusals_are_shown_as_they_are(service: Service) -> None:
         "status"
     ] == 400
     assert (await send(service, "search_orders", limit="0")).body["status"] == 400
+
+
+async def test_only_a_browser_with_a_session_of_the_console_sends(service: Service) -> None:
+    """Another user of the machine, or a tunnel to it, has none."""
+    for headers in ({}, {"Cookie": "paydesk_operator_80=PDS-unknown"}):
+        answer = await send(service, "list_terminals", headers=headers, role="")
+        assert (answer.status, answer.code) == (403, "forbidden")
+        assert "paydesk console" in answer.body["message"]
+
+
+async def test_operators_requests_are_sent_as_the_operator_who_is_signed_in(service: Service) -> None:
+    """With the rights of that operator."""
+    terminal = json.loads((await send(service, "operator_list_terminals")).body["body"])["data"][0]
+    sent = {"name": "Another shop", "email": "shop@another.example", "country": "BRA", "currency": "BRL"}
+    assert (await send(service, "operator_create_sellers", sent, role="viewer")).body["status"] == 403
+    revoked = await send(service, "operator_revoke_terminal", terminal_id=terminal["id"])
+    assert revoked.body["status"] < 300, revoked.body
 
 
 async def test_the_secret_of_the_application_is_filled_in(service: Service) -> None:

@@ -1,19 +1,20 @@
 """`POST /dev/docs`: the button of a page of the documentation, which sends its request to this service.
 
-The credentials are those of the credentials file; the browser never gets them. Pages of this service on
-this machine alone may call it, as all of development.
+The browser must have a session of the console: a request of operators is sent as that operator, another one with the
+credentials file. The browser gets none of these credentials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from msgspec import Meta
 from pydantic import Field
 
-from paydesk.core.errors import NOT_FOUND
+from paydesk.console.request import ConsoleRequest
+from paydesk.core.errors import FORBIDDEN, NOT_FOUND
 from paydesk.core.model import Model
 from paydesk.core.response import Closed
 from paydesk.platform.docs.code import variable
@@ -28,6 +29,7 @@ from paydesk_dev.credentials_file import KeptCredentials
 SENT: tuple[Surface, ...] = ("application", "token", "operator", "virtual", "public")
 CLIENT_SECRET = variable("client_secret")
 """What stands in a body for the secret of the application."""
+SIGN_IN = "Sign in at the console first: open the link that `paydesk dev` and `paydesk console` print. Then send again."
 
 
 class SendPage(Model):
@@ -66,8 +68,10 @@ def at_hand(credentials: KeptCredentials) -> AtHand:
 
 
 async def send(call: Call) -> Answer:
-    """Send the request of a page with the credentials of the demo data."""
-    sent: SendPage = call.body
+    """Send the request of a page: as the operator of the session, or with the credentials of the demo data."""
+    sent, browser = call.body, ConsoleRequest(call)
+    if not await browser.open_session():
+        raise FORBIDDEN.with_reason("not signed in at the console", message=SIGN_IN)
     page = call.shared.objects[Site].pages.get(sent.operation.replace("_", "-"))
     if page is None or page.row is None or page.row.surface not in SENT:
         raise NOT_FOUND.with_reason("no such operation", "'$.operation' - is not the id of an operation with a page")
@@ -75,7 +79,8 @@ async def send(call: Call) -> Answer:
     credentials = kept.document() if kept is not None else {}
     target, headers = _request(page, sent.parameters)
     body = (sent.body or "").replace(CLIENT_SECRET, str(credentials.get("client_secret", "")))
-    token = _token(page.row.surface, credentials)
+    access_token = str(credentials.get("test", {}).get("access_token", ""))
+    token = {"operator": browser.token, "application": access_token, "virtual": access_token}.get(page.row.surface)
     reply = await call.shared.objects[InProcess].request(
         page.method,
         target,
@@ -103,12 +108,6 @@ def _request(page: Page, given: Mapping[str, str]) -> tuple[str, dict[str, str]]
             elif value and value.isprintable():
                 headers[one.path.lower()] = value
     return path + (f"?{urlencode(query)}" if query else ""), headers
-
-
-def _token(surface: Surface, credentials: Mapping[str, Any]) -> str:
-    name, member = {"operator": ("operator", "token")}.get(surface, ("test", "access_token"))
-    token: str = credentials.get(name, {}).get(member, "") if surface not in ("token", "public") else ""
-    return token
 
 
 OPERATIONS = (

@@ -83,7 +83,7 @@ def samples(request: Request, base_url: str) -> tuple[tuple[str, str], ...]:
 def _curl(request: Request, url: str) -> str:
     method = "" if request.method == "GET" else f"-X {request.method} "
     lines = [f'curl {method}"{url}"']
-    lines += [f'-H "{name}: {value}"'.replace(NEW_KEY, "$(uuidgen)") for name, value in request.headers]
+    lines += [f'-H "{name}: {value}"'.replace(NEW_KEY, "key-$(date +%s)-$$") for name, value in request.headers]
     if request.body is not None:
         text = json.dumps(request.body, indent=2, ensure_ascii=False).replace("'", r"'\''")
         lines.append("-d '" + _VARIABLE.sub(r"""'"$\1"'""", text) + "'")

@@ -61,7 +61,7 @@ form?.addEventListener("submit", async event => {
 
 function show(output, answer) {
   const lines = Object.entries(answer.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
-  let text = answer.body ?? JSON.stringify(answer, null, 2);
+  let text = answer.body ?? answer.message;
   try {
     const document = JSON.parse(text);
     // What was created is filled into the forms of other pages.
