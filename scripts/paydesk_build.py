@@ -1,6 +1,6 @@
-"""Builds `paydesk` with uv_build, and the commit in it. All else is in pyproject.toml.
+"""Builds `paydesk` with uv_build, and in it the commit and the guides of docs/. All else is in pyproject.toml.
 
-uv_build has no hooks: it builds a copy of the files to which the commit is added.
+uv_build has no hooks: it builds a copy of the files to which these are added.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ __all__ = (
 ROOT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "README.md", "LICENSE", "scripts/paydesk_build.py")
 PACKAGE = "src/paydesk"
+GUIDES = f"{PACKAGE}/platform/docs/guides"
+"""The place of docs/ in the package; an archive of the sources has it there already."""
 
 
 def build_wheel(
@@ -56,13 +58,15 @@ def build_sdist(sdist_directory: str, config_settings: Mapping[Any, Any] | None 
 
 @contextmanager
 def _copy_with_commit() -> Iterator[None]:
-    """Change to a copy of the files, with the commit if it is known. Paths must be absolute, as of PEP 517."""
+    """Change to a copy of the files, with guides and, if known, the commit. Paths must be absolute, as of PEP 517."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file in FILES:
             (folder / file).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / file, folder / file)
         shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+        if (ROOT / "docs").is_dir():
+            shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=shutil.ignore_patterns("*.json", "decisions"))
         if known := commit():
             (folder / COMMIT_FILE.relative_to(ROOT)).write_text(f"{known}\n")
         with chdir(folder):

@@ -197,7 +197,7 @@ def _with_field(place: str, value: Any) -> Sending:
 def _places(attempt: Attempt) -> list[str]:
     """Return the fields of the operation's model and of its valid body."""
     model = attempt.operation.body
-    rows = [row.path for row in fields.rows(model)] if model is not None else []
+    rows = [row.path for row in fields.rows_of(fields.plain(model.model_json_schema()))] if model is not None else []
     return list(dict.fromkeys([*rows, *_paths_of(attempt.body or {})]))
 
 

@@ -10,9 +10,10 @@ from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
 from paydesk_dev.faults.documents import FAULT
 from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
 from paydesk_dev.operator_rows import OPERATIONS as OPERATORS
+from paydesk_dev.resending.from_docs import OPERATIONS as FROM_DOCS
 from paydesk_dev.resending.page import OPERATIONS as SENDING
 from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 
 html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 
-API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SENDING), FAULT.extend)
+API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SENDING, *FROM_DOCS), FAULT.extend)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,5 @@ class KeptCredentials:
     """Returns every text in the file; its tokens are among them."""
     renew: Callable[[], Awaitable[str | None]]
     """Writes new tokens if those in the file are no longer valid; returns the file's path then, else None."""
+    document: Callable[[], Mapping[str, Any]] = dict
+    """Returns the file's content."""

@@ -12,10 +12,12 @@ from paydesk.platform.settings import Settings
 from paydesk.service.compose import Parts
 from paydesk_dev.api import API
 from paydesk_dev.console import terminals
+from paydesk_dev.credentials_file import KeptCredentials
 from paydesk_dev.faults import console as faults_console
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
+from paydesk_dev.resending import from_docs
 from paydesk_dev.resending import page as resending
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.page_keys import page_url
@@ -45,6 +47,9 @@ def parts(
             remove=fleet.remove,
         )
         objects = (*objects, fleet, virtual_terminals)
+    kept = next((one for one in objects if isinstance(one, KeptCredentials)), None)
+    if kept is not None:
+        objects = (*objects, from_docs.at_hand(kept))
     return Parts(
         api=API,
         objects=(COURIER, REPAIRS, _ADDITIONS, *objects),

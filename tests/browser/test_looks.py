@@ -9,7 +9,6 @@ from browser.conftest import Open
 from browser.journey import demo_journey, journey
 from browser.shop import EMAIL, PASSWORD
 from browser.visit import Visit
-from conftest import first_and_others
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,15 +39,6 @@ async def check_widths(window: Visit, place: str) -> None:
         assert await window.overflow() <= 0, (place, width)
 
 
-FEW_OPERATIONS = """few => {
-  for (const section of document.querySelectorAll("main section"))
-    for (const article of [...section.querySelectorAll("article")].slice(few)) article.remove();
-  for (const list of document.querySelectorAll("nav ul"))
-    for (const item of [...list.children].slice(few)) item.remove();
-  return document.querySelectorAll("main article").length;
-}"""
-
-
 async def test_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open) -> None:
     """WCAG 2.2 AA finds nothing: labels, headings, landmarks, contrast, sizes of targets."""
     window = await visit("pt", java_script_enabled=True, axe=True)
@@ -63,20 +53,6 @@ async def test_demo_is_accessible_in_light_and_dark_mode_and_not_cut_off(visit: 
     async for place in demo_journey(window):
         await check_accessibility(window, place, is_dark=place in IN_THE_DARK)
         await check_widths(window, place)
-
-
-@pytest.mark.parametrize("few", first_and_others(1, 2))
-async def test_reference_is_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open, few: int) -> None:
-    """The rules take time with the square of its length: a few operations of each kind stand for all."""
-    window = await visit("en", java_script_enabled=True, axe=True)
-    await window.open("/docs")
-    assert await window.overflow() <= 0
-    if few == 1:
-        # The layout of all of it takes seconds for each width.
-        assert await window.page.evaluate(FEW_OPERATIONS, few) > 5
-    await check_widths(window, "reference")
-    assert await window.page.evaluate(FEW_OPERATIONS, few) > 5
-    await check_accessibility(window, "reference")
 
 
 async def check_accessibility(window: Visit, place: str, *, is_dark: bool = True) -> None:

@@ -151,7 +151,8 @@ async def _reach(table: Table, attempt: Attempt, kind: ErrorKind) -> None:
 
 def _codes(table: Table, reply: Reply) -> set[str]:
     """Return the codes of the response, in the format of its surface."""
-    if table.name in PAGES and reply.status != 408:  # which the server answers before any page
+    is_page = reply.headers.get("content-type", "").startswith("text/html")
+    if is_page or (table.name in PAGES and reply.status != 408):  # which the server answers before any page
         return _codes_of_page(html.unescape(reply.raw.decode()))
     if table.name == "token":
         assert set(reply.body) == FLAT

@@ -36,10 +36,10 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a health check": ("GET", "/livez", {"token": None}),
     "the metrics": ("GET", "/metrics", {"token": None}),
 }
+AS_IT_IS = {"Accept-Encoding": "identity"}
 ACCEPTED = {
     "CREATED_WITHOUT_LOCATION": "The body has the id, and existing clients read no `Location`.",
     "FRESHNESS_HEURISTIC": "Nothing has a `Last-Modified` from which a cache could guess.",
-    "FRESHNESS_NO_CACHE_NO_VALIDATOR": "Pages and documents are read by people, seldom.",
     "REQUEST_HDR_IN_RESPONSE": "RFC 6749, section 5.1, requires `Pragma: no-cache`.",
     "STATUS_BAD_REQUEST": "It is one.",
 }
@@ -60,7 +60,7 @@ async def test_answers_have_no_warning(service: Service) -> None:
     except (Findings, OSError) as missing:
         skip_unless_ci(f"the linter could not be installed: {missing}")
     answers: dict[str, tuple[str, Reply]] = {
-        kind: (method, await service.request(method, path, **options))
+        kind: (method, await service.request(method, path, headers=AS_IT_IS, **options))
         for kind, (method, path, options) in KINDS.items()
     }
     answers["a created order"] = ("POST", await service.create(await service.terminal()))

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import structlog
 
+import counted
 from declared.attempt import Attempt, Table
+from declared.console import cookies
 from faulty_database import FaultyDatabase
 from moved_time import advance
 from operator_calls import operator
+from operator_people import begin_session, make_person
 from pairing_scene import ask_to_pair, new_terminal
 from paydesk.engine.terminals.pairing.rates import FULL_SECONDS
 from paydesk.platform.operation import Operation
@@ -20,6 +23,11 @@ from service import Reply, Service
 LOOKS_ANEW_SECONDS, LOOKS_MAX = 1.0, 200
 PAIRINGS_OPEN_MAX = 50
 POLLS_PER_MINUTE = 60
+NAMES = {
+    "docs_page": {"page": "livez"},
+    "docs_guide": {"name": "quickstart"},
+    "docs_guide_image": {"name": "console-overview.png"},
+}
 
 
 async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -29,7 +37,11 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
         codes = await ask_to_pair(service)
         await (await operator(service)).did("POST", f"pairings/{codes['user_code']}", {"seller_id": service.seller_id})
         return Attempt(service, database, operation, body={"device_code": codes["device_code"]})
-    return Attempt(service, database, operation, body={})
+    if operation.name == "docs_send":
+        token = await begin_session(service, (await make_person(service, "owner", counted.email())).operator_id)
+        signed_in = {"Cookie": cookies(service, token)}
+        return Attempt(service, database, operation, body={"operation": "livez"}, headers=signed_in)
+    return Attempt(service, database, operation, body={}, paths=NAMES.get(operation.name, {}))
 
 
 TABLE = Table("public", _good, also=("operators_public",))
@@ -80,6 +92,16 @@ async def _twice_at_once(attempt: Attempt) -> Reply:
     undecided = {"device_code": (await ask_to_pair(attempt.service))["device_code"]}
     await attempt.send(body=undecided)
     return await attempt.send(body=undecided)
+
+
+@TABLE.way("docs_page/not_found", "docs_guide/not_found", "docs_guide_image/not_found")
+async def _no_such_page(attempt: Attempt) -> Reply:
+    return await replace(attempt, paths=dict.fromkeys(attempt.paths, "unknown")).send()
+
+
+@TABLE.way("docs_send/not_found")
+async def _no_such_operation(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"operation": "unknown"})
 
 
 @TABLE.way("demo_inbox_receive/property_value")

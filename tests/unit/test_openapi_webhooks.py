@@ -1,4 +1,4 @@
-"""The notifications in the OpenAPI document and on the reference page."""
+"""The notifications in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from paydesk.engine.orders import samples, status
 from paydesk.engine.orders.openapi import SENT_MS, WEBHOOKS, Webhook
 from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
 from paydesk.platform.http.openapi import document as openapi
-from paydesk.platform.http.openapi import reference
 from tables import each
 
 EVERY_SAMPLE = [
@@ -111,14 +110,3 @@ def test_an_invalid_notification_does_not_satisfy_the_schema(document: Any, fiel
 def test_documents_without_webhooks_have_none() -> None:
     """A document of some operations alone."""
     assert openapi.document(OPERATIONS[:1])["webhooks"] == {}
-
-
-def test_the_page_shows_every_webhook() -> None:
-    """With its place in the list, its example and its fields."""
-    html = reference.render(OPERATIONS, WEBHOOKS)
-    for webhook in WEBHOOKS:
-        assert f'<article id="{webhook.name}" class' in html
-        assert f'<a href="#{webhook.name}">' in html
-    assert "<code>data.transactions.payments[].reference.id</code>" in html
-    assert "ord01j67cqqh5904wdbvzem4jmep3&amp;type=order" in html
-    assert "data.id=1160535239&amp;type=mp-connect" in html

@@ -16,6 +16,7 @@ import pytest
 from installed import build_wheel
 from paydesk import __version__
 from paydesk.core import version
+from paydesk.platform.docs.guides import sources
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
@@ -24,12 +25,16 @@ PAGE = ROOT / "docs" / "install.md"
 
 @pytest.mark.parametrize(("project", "package"), [(ROOT, "paydesk"), (SOURCES, "paydesk_dev")])
 def test_every_file_of_the_package_is_in_its_wheel(tmp_path: Path, project: Path, package: str) -> None:
-    """And no other but the commit: statements, templates, scripts, the types' marker, and the licence beside them."""
+    """And no other but commit and guides: statements, templates, scripts, the types' marker, and the licence."""
     with zipfile.ZipFile(build_wheel(project, tmp_path)) as wheel:
         packed = {name for name in wheel.namelist() if not name.endswith("/") and ".dist-info/" not in name}
         licence = wheel.read(f"{package}-{__version__}.dist-info/licenses/LICENSE")
     files = (path for path in (SOURCES / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    assert packed - {"paydesk/core/commit.txt"} == {path.relative_to(SOURCES).as_posix() for path in files}
+    of_docs = {name for name in packed if name.startswith("paydesk/platform/docs/guides/")}
+    assert packed - of_docs - {"paydesk/core/commit.txt"} == {path.relative_to(SOURCES).as_posix() for path in files}
+    # The guides with their pictures, as a checkout serves them.
+    expected = sources() if package == "paydesk" else {}
+    assert {name.removeprefix("paydesk/platform/docs/guides/") for name in of_docs} == set(expected)
     assert licence == (ROOT / "LICENSE").read_bytes()
 
 

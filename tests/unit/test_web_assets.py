@@ -12,8 +12,7 @@ from pathlib import Path
 import paydesk
 from every_operation import OPERATIONS
 from paydesk.core.errors import NOT_FOUND
-from paydesk.engine.orders.openapi import WEBHOOKS
-from paydesk.platform.http.openapi import reference
+from paydesk.platform.docs import site
 from paydesk.platform.web import assets, html, language
 from tables import each
 
@@ -106,12 +105,10 @@ def test_every_named_icon_exists() -> None:
 
 
 def test_the_first_page_is_small() -> None:
-    """All shared assets leave more than half of 60 KB to a page. The reference of all operations may have 92 KB."""
+    """All shared assets leave more than half of 60 KB to a page; those of the documentation are small too."""
     shared = sum(len(gzip.compress(content)) for content in assets.found(assets.SHARED).values())
     assert shared < 25_000
-    documents = (reference.render(OPERATIONS, WEBHOOKS).encode(), *assets.found(reference.PACKAGE).values())
-    sheet = assets.found(assets.SHARED)["paydesk.css"]
-    assert sum(len(gzip.compress(content)) for content in (*documents, sheet)) < 92_000
+    assert sum(len(gzip.compress(content)) for content in assets.found(site.PACKAGE).values()) < 6_000
 
 
 def test_only_pages_with_scripts_may_load_them() -> None:

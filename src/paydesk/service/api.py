@@ -17,9 +17,10 @@ from paydesk.engine.payments.simulator.operations import OPERATIONS as SIMULATIO
 from paydesk.engine.printing.operations import OPERATIONS as PRINTING
 from paydesk.engine.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.operators.operations import OPERATIONS as OPERATORS
+from paydesk.platform.docs.operations import OPERATIONS as DOCS
 from paydesk.platform.health.operations import OPERATIONS as HEALTH
 from paydesk.platform.http.openapi import document as openapi
-from paydesk.platform.http.openapi import documents, reference
+from paydesk.platform.http.openapi import documents
 from paydesk.platform.metrics.operations import OPERATIONS as METRICS
 from paydesk.platform.operation import Operation
 from paydesk.platform.web import assets
@@ -60,13 +61,13 @@ class Api:
         assert not any(row.idempotent for row in further), "only the keys of Paydesk's own are pruned"
         self._own, self._screens = (*_OWN, *further), screens
         rows = tuple(map(extended, self._own))
-        self.documented: Operations = (*rows, *documents.rows(rows, WEBHOOKS), *reference.rows(rows, WEBHOOKS))
+        self.documented: Operations = (*rows, *documents.rows(rows, WEBHOOKS))
         """What the OpenAPI documents and the docs describe: all but the console, no interface for programs."""
 
     @cached_property
     def operations(self) -> Operations:
-        """The documented operations and those of the console."""
-        return (*self.documented, *pages.operations(self._own), *self._screens)
+        """The documented operations, and those of the documentation and the console."""
+        return (*self.documented, *DOCS, *pages.operations(self._own), *self._screens)
 
     def openapi_json(self, name: str = "applications", *, indent: int | None = 1) -> str:
         """Return the OpenAPI 3.1 document of that name."""

@@ -11,8 +11,10 @@ from starlette.routing import Route, Router
 from paydesk.console.request import SESSION
 from paydesk.core import runtime
 from paydesk.core.errors import Refusal
+from paydesk.platform.docs.site import Site
 from paydesk.platform.http import request_log, request_metrics
 from paydesk.platform.http.asgi import ASGIApp, Receive, Scope, Send
+from paydesk.platform.http.constant import ConstantEndpoint
 from paydesk.platform.http.endpoint import Endpoint
 from paydesk.platform.http.fleet import FleetEndpoint
 from paydesk.platform.http.in_process import InProcess
@@ -63,6 +65,7 @@ def build_app(
     for row in api.operations:
         if row.surface in surfaces and (shared.development or not row.development):
             paths.setdefault(row.path, []).append(row)
+    shared.objects[Site].bind(row for of_path in paths.values() for row in of_path)
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in paths]
     if "application" in surfaces:
         routes += [Route(path, Refusing(shared, retired.refusal)) for path in retired.PATHS]
@@ -182,4 +185,6 @@ def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
         return OnBehalfEndpoint(operation, shared)
     if operation.of_fleet:
         return FleetEndpoint(operation, shared)
+    if operation.is_constant and operation.method == "GET":
+        return ConstantEndpoint(operation, shared)
     return Endpoint(operation, shared)

@@ -20,6 +20,7 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.events.readers import Readers
 from paydesk.engine.oauth.bearer import Bearers
 from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
+from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.engine.orders.status_labels import labels_of
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.refunds.attempts import RefundCalls
@@ -32,6 +33,7 @@ from paydesk.operators.accounts.credentials import OperatorBearers
 from paydesk.operators.deliveries.handlers import Resends
 from paydesk.operators.orders.export.handlers import Exporting
 from paydesk.operators.overview.figures import RecentFigures
+from paydesk.platform.docs.site import AtHand, Site
 from paydesk.platform.health.readiness import Readiness
 from paydesk.platform.http.asgi import ASGIApp
 from paydesk.platform.http.in_process import InProcess
@@ -151,6 +153,7 @@ def compose(
         Exporting(),
         removals,
         Siblings(),
+        Site(WEBHOOKS, settings, next((one for one in parts.objects if isinstance(one, AtHand)), None)),
         # A developer sees each refusal.
         *(() if parts.development or settings.log_each_refusal else (RepeatedRefusals(),)),
         *parts.objects,

@@ -222,6 +222,10 @@ class LiveCredentials:
         self._credentials, self._file, self._clock = credentials, file, clock
         self._lock = asyncio.Lock()
 
+    def document(self) -> Mapping[str, Any]:
+        """Return the content of the file."""
+        return _read(self._file)
+
     def texts(self) -> set[str]:
         """Return every text in the file; its tokens are among them."""
         return set(_texts(_read(self._file)))

@@ -142,7 +142,7 @@ async def serve(
             stop, ready = asyncio.Event(), asyncio.Event()
             stop_on(stop)
             live = LiveCredentials(credentials, options.credentials, clock)
-            kept = dev_credentials.KeptCredentials(live.texts, live.renew)
+            kept = dev_credentials.KeptCredentials(live.texts, live.renew, live.document)
             names = https.vendor_hosts() if secure is not None else frozenset[str]()
             added = parts(settings, server_keys, kept, key, fleet=fleet, https_host_names=names)
             service = compose(settings, database, server_keys, clock, added)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
+CONTROL_CLASS = r"\x00-\x1f\x7f-\x9f"
 FORBIDDEN_CLASS = (
-    r"\x00-\x1f\x7f-\x9f"
+    f"{CONTROL_CLASS}"
     "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064"
     "\u2066-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
@@ -27,7 +28,7 @@ PATTERN = f"^{CHARACTER}*$"
 VISIBLE_PATTERN = f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"
 RULE = "must not contain control characters or invisible characters"
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(f"[{CONTROL_CLASS}]")
 _FORBIDDEN = re.compile(f"[{FORBIDDEN_CLASS}]")
 _JOINERS = re.compile("[\u200c\u200d]")
 

@@ -62,7 +62,11 @@ DOCUMENTS: Mapping[str, Document] = {
 def name_of(row: Operation) -> str | None:
     """Return the name of the document that describes the operation; None if none does."""
     is_page = row.surface in ("page", "console", "operators_public") or row.path.startswith(assets.PATH)
-    if is_page or row.path.startswith(("/docs", "/openapi")) or row.media_type.startswith("text/html"):
+    if (
+        is_page
+        or row.path.startswith(("/docs", "/dev/docs", "/llms.txt", "/openapi"))
+        or row.media_type.startswith("text/html")
+    ):
         return None
     if row.development:
         return "development"

@@ -39,18 +39,13 @@ def plain(schema: Any) -> Any:
     return {key: plain(value) for key, value in schema.items()}
 
 
-def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
-    """Return every field of the model in document order, including those in objects and arrays."""
-    return rows_of(plain(model.model_json_schema()))
-
-
 def rows_of(schema: Schema) -> tuple[FieldRow, ...]:
     """Return every field of the schema of an object in document order, including those in objects and arrays."""
     return tuple(_rows(schema, schema.get("$defs", {}), "", required=True))
 
 
 def _rows(schema: Schema, named: Schema, path: str, *, required: bool) -> Iterator[FieldRow]:
-    schema = _merged(_resolved(schema, named))
+    schema = _merged(schema, named)
     if schema.get("properties"):
         if path:
             yield FieldRow(path, "object", required, _rules(schema))
@@ -63,18 +58,34 @@ def _rows(schema: Schema, named: Schema, path: str, *, required: bool) -> Iterat
         yield FieldRow(path, _type(schema, named), required, _rules(schema))
 
 
-def _merged(schema: Schema) -> Schema:
-    """Return the schema; of variants of an object the one that has the members of all."""
-    variants = [one for one in schema.get("oneOf", ()) if one.get("properties") and "type" in one]
-    if not variants:
+def _merged(schema: Schema, named: Schema) -> Schema:
+    """Return the schema of an object with the members of what it refers to, of all its parts and of all variants."""
+    schema = _resolved(schema, named)
+    parts = [_merged(one, named) for one in schema.get("allOf", ())]
+    variants = [_merged(one, named) for one in schema.get("oneOf", schema.get("anyOf", ()))]
+    if not any("properties" in one for one in (*parts, *variants)):
         return schema
-    members = {name: child for one in reversed(variants) for name, child in one["properties"].items()}
-    for name in members:
-        consts = [one["properties"][name]["const"] for one in variants if "const" in one["properties"].get(name, {})]
-        if len(consts) > 1:
-            members[name] = {"enum": consts}
-    required = set.intersection(*(set(one["required"]) for one in variants))
-    return {"properties": members, "required": required}
+    members: dict[str, Any] = {}
+    for part in (*parts, *variants, schema):
+        for name, child in part.get("properties", {}).items():
+            members[name] = _either(members[name], child) if name in members else child
+    needed = {name for part in (*parts, schema) for name in part.get("required", ())}
+    if variants:
+        needed |= set.intersection(*(set(one.get("required", ())) for one in variants))
+    return {"type": "object", "properties": members, "required": sorted(needed)}
+
+
+def _either(one: Any, other: Any) -> Any:
+    """Return the schema of a member that two parts or variants have: constants become a choice."""
+    if not isinstance(other, Mapping) or other.get("maxLength") == 0:
+        return one  # The other variant has no such member.
+    if not isinstance(one, Mapping) or one.get("maxLength") == 0:
+        return other
+    if "const" in one and "const" in other and one["const"] != other["const"]:
+        return {"enum": [one["const"], other["const"]]}
+    if "enum" in one and "const" in other:
+        return one if other["const"] in one["enum"] else {"enum": [*one["enum"], other["const"]]}
+    return {**one, **other}
 
 
 def _resolved(schema: Schema, named: Schema) -> Schema:
@@ -115,7 +126,7 @@ def _rules(schema: Schema) -> str:
         rules.append(f"`{str(schema['const']).lower() if isinstance(schema['const'], bool) else schema['const']}`")
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
-    if text.FORBIDDEN_CLASS in schema.get("pattern", ""):
+    if text.CONTROL_CLASS in schema.get("pattern", ""):
         # The pattern of forbidden characters is long and the same everywhere.
         schema = {key: value for key, value in schema.items() if key != "pattern"}
     values = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
