@@ -56,7 +56,8 @@ INSTRUCTIONS = """\
 ## Instructions a request
 
 Counted with valgrind by `python -m bench.instructions`, with those of the clients. Counts do not depend on other load,
-but on the build of Python. *create-notified* also notifies another node, as the first 200 creates of a second do.
+but on the build of Python. *create-notified* also notifies another node, and above 200 creates a second they share
+notifications.
 
 """
 

@@ -11,9 +11,9 @@ _HEAD = """\
 
 <!-- Written by `make generate` from `operators/*/operations.py`; changes made here are lost. -->
 
-Each action is a request to `/operator/v1`, a form of [the console](console.md) and a command. The audit trail has each
-under its name. *Role* is the lowest that may: `support`, `operator`, `owner`.
-[Applications, sellers and operators](operators.md) says when to use which."""
+Each action is a request to `/operator/v1`, a form of [the console](console.md) and a [command](commands.md). The audit
+trail has each under its name. `-` means only that this table does not name the command. *Role* is the lowest that may:
+`support`, `operator`, `owner`. [Applications, sellers and operators](operators.md) says when to use which."""
 _ROLES = {"every": "every", "resend": "support", "change": "operator", "owner": "owner"}
 
 

@@ -23,7 +23,7 @@ without a header. Messages go to standard error. `paydesk --install-completion` 
 | 1 | refused, or not the expected outcome |
 | 2 | wrong usage: nothing was sent |
 | 3 | the service or the database cannot be reached |
-| 130, 143 | Ctrl-C, SIGTERM |
+| 130, 143 | Ctrl-C, SIGTERM; `serve` and `dev` stop in order with 0 |
 
 Address and token come from the [credentials file](quickstart.md#2-read-the-credentials), which `--credentials` or
 `PAYDESK_CREDENTIALS` names, or from `PAYDESK_BASE_URL` and `PAYDESK_OPERATOR_TOKEN`. `serve`, `migrate`, `keys` and

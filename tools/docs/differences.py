@@ -220,8 +220,8 @@ mode `SELF_SERVICE`; `UNDEFINED` means that no mode was set.""",
     Reason(
         "Print actions",
         """\
-A print action has the text or the image itself, and no fiscal documents. As in an order, `config.point` names the
-terminal, and an idempotency key prevents that a retry prints twice.""",
+A print action has the text or the image itself: Paydesk requests no URL of an application for a terminal. As in an
+order, `config.point` names the terminal, and an idempotency key prevents that a retry prints twice.""",
         (
             (f"{_ACTIONS} parameters", "", "X-Idempotency-Key"),
             (f"{_ACTIONS} parameters.required", "", "X-Idempotency-Key"),
@@ -258,9 +258,9 @@ A code is a name. `errors` has every error of a request with its details, `code`
     Reason(
         "HTTP statuses",
         """\
-The description has some of an operation's statuses, Paydesk's document all; only what the description has alone is
-listed. [Errors](errors.md) has the reasons. 422 and the token endpoint's 401 are 400 here. 202 means that the terminal
-was requested to release the order, 201 that a print action was created.""",
+The description has some of an operation's statuses, Paydesk's document all; listed are only operations where the
+description has one that Paydesk has not. [Errors](errors.md) has the reasons. 422 and the token endpoint's 401 are 400
+here. 202 means that the terminal was requested to release the order, 201 that a print action was created.""",
         (
             ("POST /oauth/token statuses", "401", "408 421 500 503"),
             ("POST /v1/orders statuses", "422", "403 408 409 413 415 421 429 503"),
@@ -284,7 +284,8 @@ _HEAD = """\
 
 The vendor publishes an OpenAPI description of its API for orders that are paid online. Here is where Paydesk differs
 from it, as of June 2026, and why. Tests compare it with Paydesk's [OpenAPI document](openapi.json), so the list is
-complete for the operations that both have. Of each name, - is only in the description, + only in Paydesk.
+complete for the operations that both have. `-` marks a name that only the description has, `+` one that only Paydesk
+has.
 
 `Create` is the request of `POST /v1/orders`, `Order` and `Error` are what several operations return, `[]` is an item of
 an array, `required` are the fields or parameters that a request must have."""

@@ -37,13 +37,14 @@ Every error is JSON, those of the server itself (408, 431, malformed HTTP) inclu
 - `cause` has a sentence for each detail. Official clients keep it as `causes`.
 
 The token endpoints respond with a flat body: `error` is the code, `message` and `error_description` are the same
-sentence, and `cause` is empty. A code has one sentence, so that a guess reveals nothing; only that of `invalid_request`
-names what is wrong.
+sentence, and `cause` is empty. An error code has one sentence, so that a guess reveals nothing; only that of
+`invalid_request` names what is wrong.
 
 ## Repeat a request
 
 `repeat`, in the [table of errors](#every-error) and as `x-repeat` in the OpenAPI documents, says when the **same
-request with the same `X-Idempotency-Key`** may succeed. A refusal uses no key up, but for a declined refund."""
+request with the same `X-Idempotency-Key`** may succeed. A refusal does not use up the key; only a declined
+refund does."""
 _REPEAT = (
     (
         "now",
@@ -58,7 +59,8 @@ _REPEAT = (
     (
         "never",
         "Nothing.",
-        "Do not repeat it unchanged. Correct the request, its token or the account; then the key is good.",
+        "Do not repeat it unchanged. Correct the request, its token or the account; then the key is good, but after a"
+        " declined refund.",
     ),
 )
 _SHARED_HEAD = """\
@@ -73,7 +75,7 @@ _SHARED = (
     (errors.BAD_REQUEST, "all"),
     (errors.URI_TOO_LONG, "all, before any other check"),
     (errors.HEADERS_TOO_LARGE, "all, before any other check"),
-    (errors.MISDIRECTED_REQUEST, "all but health checks"),
+    (errors.MISDIRECTED_REQUEST, "all but health checks and metrics"),
     (errors.NOT_FOUND, "an unknown path"),
     (errors.METHOD_NOT_ALLOWED, "another method of a known path; `Allow` has the known ones"),
     (errors.PAYLOAD_TOO_LARGE, "with a body"),
@@ -87,11 +89,11 @@ _SHARED = (
     (errors.EMPTY_REQUIRED_HEADER, "with an idempotency key"),
     (errors.INVALID_IDEMPOTENCY_KEY_LENGTH, "with an idempotency key"),
     (errors.INVALID_PATH_PARAM, "with an id in the path"),
-    (errors.JSON_SYNTAX_ERROR, "with a body"),
-    (errors.REQUIRED_PROPERTIES, "with a body"),
-    (errors.UNSUPPORTED_PROPERTIES, "with a body; search"),
-    (errors.PROPERTY_TYPE, "with a body"),
-    (errors.PROPERTY_VALUE, "with a body or parameters"),
+    (errors.JSON_SYNTAX_ERROR, "with a JSON body"),
+    (errors.REQUIRED_PROPERTIES, "with a JSON body"),
+    (errors.UNSUPPORTED_PROPERTIES, "with a JSON body; search"),
+    (errors.PROPERTY_TYPE, "with a JSON body"),
+    (errors.PROPERTY_VALUE, "with a JSON body or parameters"),
     (errors.MINIMUM_ITEMS, "with an array in the body"),
     (errors.MAXIMUM_ITEMS, "with an array in the body"),
     (errors.MINIMUM_PROPERTIES, "with required fields"),
@@ -104,6 +106,7 @@ _SHARED = (
 
 _NOTES = {
     "token": "`invalid_request` stands for 413, 415, `unsupported_header` and the errors of a body.",
+    "device": "A result is never refused for its body: an unreadable one is recorded, as 409 `result_conflict`.",
     "operator": "Not repeated below: `property_value` for parameters, and the 404 of the id in the path, such as"
     " `order_not_found`.",
 }

@@ -24,7 +24,7 @@ _SETTINGS_HEAD = """\
 
 A setting is a name in the TOML file whose path is in `PAYDESK_SETTINGS`, or an environment variable: `PAYDESK_` and the
 name in capitals, such as `PAYDESK_DATABASE_URL`, which takes precedence. Lists are comma-separated there. An invalid or
-unknown setting prevents the start, with a message that names it. A limit of 0 is none."""
+unknown setting prevents the start, with a message that names it. 0 turns a rate limit off."""
 
 _LIMITS_HEAD = """\
 # Limits
@@ -32,7 +32,8 @@ _LIMITS_HEAD = """\
 <!-- Written by `make generate` from `platform/settings.py` and `tools/docs/settings.py`; do not edit. -->
 
 A request over a rate limit gets 429 with `Retry-After` in whole seconds; it has had no effect. Each limit is a
-[setting](settings.md), and 0 turns it off. Limits are token buckets: a burst at once, then the rate."""
+[setting](settings.md), and 0 turns it off. Limits are token buckets: a burst at
+once, by default the limit itself, then the rate."""
 
 _LIMITS_TAIL = f"""\
 ## What is counted

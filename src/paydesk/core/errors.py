@@ -92,7 +92,7 @@ BAD_REQUEST = ErrorKind(
     "bad_request",
     400,
     "The request is malformed.",
-    advice="Send well-formed HTTP; move an order only as its status allows.",
+    advice="Send well-formed HTTP; simulate only a status that the order's current one allows.",
 )
 UNSUPPORTED_HEADER = ErrorKind(
     "unsupported_header",
@@ -190,7 +190,7 @@ SELLER_NOT_FOUND = ErrorKind(
     "seller_not_found",
     404,
     "There is no such seller.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 NOT_FOUND = ErrorKind(
     "not_found",

@@ -8,13 +8,14 @@ APPLICATION_NOT_FOUND = ErrorKind(
     "application_not_found",
     404,
     "There is no such application.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 ACQUIRER_NOT_FOUND = ErrorKind(
     "acquirer_not_found",
     404,
     "There is no such acquirer on this node.",
     advice="Use a name of `GET /operator/v1/acquirers`, or add it to the `acquirers_file` of every node.",
+    repeat="later",
 )
 SECRET_NOT_FOUND = ErrorKind(
     "secret_not_found",
@@ -26,25 +27,25 @@ SUBSCRIPTION_NOT_FOUND = ErrorKind(
     "subscription_not_found",
     404,
     "There is no such subscription.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 OPERATOR_NOT_FOUND = ErrorKind(
     "operator_not_found",
     404,
     "There is no such operator.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 AUTHORIZATION_NOT_FOUND = ErrorKind(
     "grant_not_found",
     404,
     "There is no such grant.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 SESSION_NOT_FOUND = ErrorKind(
     "session_not_found",
     404,
     "There is no such session, or it has ended.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 CANNOT_SIGN_IN = ErrorKind("cannot_sign_in", 409, "This operator can't sign in.", advice="Read `details`.")
 WRONG_PASSWORD = ErrorKind(
@@ -64,13 +65,13 @@ STORE_NOT_FOUND = ErrorKind(
     "store_not_found",
     404,
     "This seller has no such store.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 POS_NOT_FOUND = ErrorKind(
     "pos_not_found",
     404,
     "This seller has no such point of sale.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 EMAIL_TAKEN = ErrorKind(
     "email_taken",
@@ -109,7 +110,7 @@ DELIVERY_NOT_FOUND = ErrorKind(
     "delivery_not_found",
     404,
     "There is no such delivery.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 SUBSCRIPTION_PAUSED = ErrorKind(
     "subscription_paused",
@@ -129,5 +130,5 @@ REQUEST_NOT_FOUND = ErrorKind(
     "request_not_found",
     404,
     "There is no such recorded request. The last 10,000 are kept for up to 7 days.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )

@@ -144,7 +144,7 @@ def reset(
     ] = False,
     yes: Yes = False,
 ) -> Answer:
-    """Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.
+    """Remove orders and what depends on them, idempotency keys, the inbox, and tokens not in the credentials file.
 
     The tokens of the credentials file stay, and so does everything that was created: applications, sellers, terminals.
     """

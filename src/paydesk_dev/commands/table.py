@@ -18,7 +18,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "paydesk_dev.commands.development",
     ),
     "reset": (
-        "Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.",
+        "Remove orders and what depends on them, idempotency keys, the inbox, and tokens not in the credentials file.",
         "paydesk_dev.commands.development",
     ),
     "inbox": ("List the notifications that the demo inbox received, newest last.", "paydesk_dev.commands.development"),

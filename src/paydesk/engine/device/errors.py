@@ -14,7 +14,7 @@ LEASE_NOT_FOUND = ErrorKind(
     "lease_not_found",
     404,
     "This terminal has no such lease.",
-    advice="Delete it.",
+    advice="Drop the order, but keep an unsent result and send it again.",
 )
 ORDER_CANCELED = ErrorKind(
     "order_canceled",
@@ -27,13 +27,13 @@ NOT_A_SERVICE_TERMINAL = ErrorKind(
     409,
     "The service authorizes payments only for terminals of kind `service`. Request the permit with the step"
     " `authorizing`, ask your acquirer, and report a result.",
-    advice="Ask for the permit with the step `authorizing`, or pair it as `service`.",
+    advice="Ask for the permit with the step `authorizing`, then your own acquirer; or pair it as `service`.",
 )
 ACQUIRER_NOT_CONFIGURED = ErrorKind(
     "acquirer_not_configured",
     409,
     "The service has no acquirer for this order. Nothing was charged and the order is unchanged. Set `acquirer`.",
-    advice="Nothing was charged: cancel the order, or use a terminal with its own acquirer.",
+    advice="Nothing was charged: cancel the order, or ask the operator for an acquirer.",
     repeat="later",
 )
 AUTHORIZATION_CONFLICT = ErrorKind(
@@ -46,13 +46,13 @@ ORDER_FINISHED = ErrorKind(
     "order_finished",
     409,
     "The order has already ended. A reported result is recorded.",
-    advice="Stop reporting: a result is recorded.",
+    advice='Stop reporting if the body has `"recorded": true`.',
 )
 RESULT_CONFLICT = ErrorKind(
     "result_conflict",
     409,
     "The result is unreadable or contradicts the order's state. It is recorded.",
-    advice="Stop reporting: it is recorded, and the acquirer is asked.",
+    advice='Stop reporting if the body has `"recorded": true`. If the outcome is open, the acquirer is asked.',
 )
 CANCEL_NOT_REQUESTED = ErrorKind(
     "cancel_not_requested",

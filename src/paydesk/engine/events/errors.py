@@ -9,5 +9,5 @@ EVENTS_NO_LONGER_KEPT = ErrorKind(
     410,
     "The events after this cursor are no longer kept. Start again without `after`, and read each order that you still"
     " track.",
-    advice="Start again without `after`, and read those orders one by one.",
+    advice="Start again without `after`, and read the orders that you still need.",
 )

@@ -8,7 +8,7 @@ TRANSACTION_NOT_FOUND = ErrorKind(
     "transaction_not_found",
     404,
     "The order has no such payment.",
-    advice="Send PAY and the order's id without ORD.",
+    advice="Take the payment's id from the order: PAY, then the order's id without ORD.",
 )
 ORDER_ALREADY_REFUNDED = ErrorKind(
     "order_already_refunded",
@@ -20,7 +20,7 @@ CANNOT_REFUND_ORDER = ErrorKind(
     "cannot_refund_order",
     409,
     "The order cannot be refunded.",
-    advice="Read `details`. A declined refund stays declined under its key.",
+    advice="Read `details`. A declined refund stays declined under its key: use a new one to try again.",
 )
 REFUND_PERIOD_EXCEEDED = ErrorKind(
     "refund_period_exceeded",
@@ -61,7 +61,7 @@ REVERSAL_NOT_FOUND = ErrorKind(
     "reversal_not_found",
     404,
     "The reversal does not exist.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 CANNOT_RESOLVE_REVERSAL = ErrorKind(
     "cannot_resolve_reversal",
@@ -74,7 +74,7 @@ REFUND_NOT_FOUND = ErrorKind(
     "refund_not_found",
     404,
     "The refund does not exist.",
-    advice="Use an id from its list, which has nothing deleted or old.",
+    advice="Use an id from the list: deleted and old ones are not in it.",
 )
 CANNOT_RESOLVE_REFUND = ErrorKind(
     "cannot_resolve_refund",

@@ -89,7 +89,7 @@ async def _additions(kit: Kit) -> None:
         await kit.paid(await kit.place())
 
 
-@case("print", 3, "Prints an action once and reports `printed`, or `failed` if it can't print.")
+@case("print", 9, "Prints an action once and reports `printed`, or `failed` if it can't print.")
 async def _print(kit: Kit) -> None:
     since = kit.mark
     action_id = await kit.shop.print_text()
