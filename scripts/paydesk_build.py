@@ -66,7 +66,7 @@ def _copy_with_commit() -> Iterator[None]:
             shutil.copy(ROOT / file, folder / file)
         shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
         if (ROOT / "docs").is_dir():
-            shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=shutil.ignore_patterns("*.json", "decisions"))
+            shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=shutil.ignore_patterns("*.json", "*.csv", "decisions", "openapi"))
         if known := commit():
             (folder / COMMIT_FILE.relative_to(ROOT)).write_text(f"{known}\n")
         with chdir(folder):
