@@ -66,7 +66,9 @@ def _copy_with_commit() -> Iterator[None]:
             shutil.copy(ROOT / file, folder / file)
         shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
         if (ROOT / "docs").is_dir():
-            shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=shutil.ignore_patterns("*.json", "*.csv", "decisions", "openapi"))
+            ignored = shutil.ignore_patterns("*.json", "*.csv", "decisions", "openapi", "__pycache__")
+            shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=ignored)
+            shutil.copytree(ROOT / "examples", folder / GUIDES / "examples", ignore=ignored)
         if known := commit():
             (folder / COMMIT_FILE.relative_to(ROOT)).write_text(f"{known}\n")
         with chdir(folder):

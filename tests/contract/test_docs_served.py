@@ -34,6 +34,8 @@ async def get(service: Service, path: str, **headers: str) -> Reply:
         ("/docs/guides/webhooks", HTML, 'src="/docs/guides/webhook-retries.svg"'),
         ("/docs/guides/webhooks.md", MARKDOWN, "# Receive webhooks"),
         ("/docs/guides/webhook-retries.svg", "image/svg+xml", "<svg"),
+        ("/docs/guides/examples/clients/payments.py", "text/plain; charset=utf-8", "import"),
+        ("/docs/", HTML, "What do you build?"),
         ("/llms.txt", "text/plain; charset=utf-8", "/docs/create-order.md"),
     ],
 )
@@ -55,7 +57,13 @@ async def test_a_picture_is_served_as_it_is(service: Service) -> None:
 
 @each(
     "path",
-    ["/docs/refund-an-order", "/docs/guides/refund.md", "/docs/guides/LICENSE", "/docs/guides/images/x.png"],
+    [
+        "/docs/refund-an-order",
+        "/docs/guides/refund.md",
+        "/docs/guides/LICENSE",
+        "/docs/guides/images/x.png",
+        "/docs/guides/examples/../LICENSE",
+    ],
 )
 async def test_an_unknown_page_says_what_may_be_meant(service: Service, path: str) -> None:
     """It is a page too, and leads to what its name is about."""

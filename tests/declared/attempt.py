@@ -12,6 +12,7 @@ from every_operation import OPERATIONS
 from faulty_database import FaultyDatabase
 from operator_calls import Operator
 from paydesk.core.errors import ErrorKind
+from paydesk.platform.http.openapi.document import path_template
 from paydesk.platform.http.refusals.error_responses import takes_body
 from paydesk.platform.operation import Operation, Surface
 from raw_http import exchange, head
@@ -39,7 +40,7 @@ class Attempt:
     @property
     def path(self) -> str:
         """Where it goes."""
-        return self.operation.path.format(**self.paths) + self.query
+        return path_template(self.operation).format(**self.paths) + self.query
 
     async def send(
         self,

@@ -27,6 +27,7 @@ NAMES = {
     "docs_page": {"page": "livez"},
     "docs_guide": {"name": "quickstart"},
     "docs_guide_image": {"name": "console-overview.png"},
+    "docs_example": {"name": "terminal.py"},
 }
 
 
@@ -94,7 +95,7 @@ async def _twice_at_once(attempt: Attempt) -> Reply:
     return await attempt.send(body=undecided)
 
 
-@TABLE.way("docs_page/not_found", "docs_guide/not_found", "docs_guide_image/not_found")
+@TABLE.way("docs_page/not_found", "docs_guide/not_found", "docs_guide_image/not_found", "docs_example/not_found")
 async def _no_such_page(attempt: Attempt) -> Reply:
     return await replace(attempt, paths=dict.fromkeys(attempt.paths, "unknown")).send()
 

@@ -203,10 +203,11 @@ def test_every_link_of_a_guide_leads_somewhere() -> None:
     known = {one.url: one for one in (*guides.every_guide(), guides.guide(guides.INDEX)) if one is not None}
     anchors = {url: set(re.findall(r' id="([^"]+)"', one.html)) for url, one in known.items()}
     files = {guides.PATH + path for path in guides.sources()}
+    programs = {f"{guides.PATH}examples/{path}" for path in guides.examples()}
     for one in known.values():
         for address in re.findall(r'(?:href|src)="([^"]+)"', one.html):
             path, _, anchor = address.partition("#")
-            if path.startswith("http") or path == "/openapi.json" or path in files:
+            if path.startswith("http") or path == "/openapi.json" or path in files or path in programs:
                 continue
             assert (path or one.url) in known, (one.name, address)
             assert not anchor or anchor in anchors[path or one.url], (one.name, address)
@@ -219,7 +220,7 @@ def test_guides_have_nothing_that_the_policy_blocks() -> None:
 
 
 def test_a_link_to_a_file_that_is_not_served_is_its_text() -> None:
-    """In the guides there are such links, to examples and decisions."""
+    """In the guides there are such links, to folders and decisions."""
     linked = re.findall(
         r"\]\(\.\./[^)]+\)",
         "".join(source.read_text() for path, source in guides.sources().items() if path.endswith(".md")),

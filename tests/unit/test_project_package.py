@@ -16,7 +16,7 @@ import pytest
 from installed import build_wheel
 from paydesk import __version__
 from paydesk.core import version
-from paydesk.platform.docs.guides import sources
+from paydesk.platform.docs.guides import examples, sources
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
@@ -33,8 +33,8 @@ def test_every_file_of_the_package_is_in_its_wheel(tmp_path: Path, project: Path
     of_docs = {name for name in packed if name.startswith("paydesk/platform/docs/guides/")}
     assert packed - of_docs - {"paydesk/core/commit.txt"} == {path.relative_to(SOURCES).as_posix() for path in files}
     # The guides with their pictures, as a checkout serves them.
-    expected = sources() if package == "paydesk" else {}
-    assert {name.removeprefix("paydesk/platform/docs/guides/") for name in of_docs} == set(expected)
+    expected = {*sources(), *(f"examples/{path}" for path in examples())} if package == "paydesk" else set()
+    assert {name.removeprefix("paydesk/platform/docs/guides/") for name in of_docs} == expected
     assert licence == (ROOT / "LICENSE").read_bytes()
 
 

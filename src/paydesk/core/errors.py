@@ -196,7 +196,7 @@ NOT_FOUND = ErrorKind(
     "not_found",
     404,
     "Unknown path.",
-    advice="`/openapi.json` lists all paths.",
+    advice="`/docs` lists all paths.",
 )
 METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PACKAGED, CHECKOUT = "guides", Path(__file__).parents[4] / "docs"
 PATH = "/docs/guides/"
+EXAMPLES = "examples"
+"""The folder of the programs to which guides link, beside docs/ in a checkout."""
 INDEX = "README"
 """The file whose headings and lists are the sidebar."""
 PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -72,6 +74,22 @@ def sources() -> dict[str, Traversable]:
     within = [(prefix, folder.joinpath(prefix)) for prefix in ("", "images/")]
     found = {prefix + one.name: one for prefix, where in within if where.is_dir() for one in where.iterdir()}
     return {path: found[path] for path in sorted(found) if path.endswith((".md", *PICTURES)) and found[path].is_file()}
+
+
+@cache
+def examples() -> dict[str, Traversable]:
+    """Return the programs to which guides link, by their paths below examples/."""
+    packaged = files("paydesk.platform.docs").joinpath(PACKAGED)
+    folder: Traversable = packaged.joinpath(EXAMPLES) if packaged.is_dir() else CHECKOUT.with_name(EXAMPLES)
+    return dict(_below(folder)) if folder.is_dir() else {}
+
+
+def _below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for one in folder.iterdir():
+        if one.is_dir() and not one.name.startswith("_"):
+            yield from _below(one, f"{prefix}{one.name}/")
+        elif one.is_file():
+            yield prefix + one.name, one
 
 
 def guide(name: str) -> Guide | None:
@@ -210,6 +228,9 @@ def _address(href: str) -> str | None:
         return anchor
     if path in DOCUMENTS:
         return DOCUMENTS[path]
+    example = path.removeprefix(f"../{EXAMPLES}/")
+    if example != path:
+        return f"{PATH}{EXAMPLES}/{example}" if example in examples() else None
     if path not in sources():
         return None
     return PATH + ("" if path == f"{INDEX}.md" else path.removesuffix(".md")) + anchor

@@ -49,6 +49,15 @@ async def show_image(call: Call) -> Answer:
     return await _guide(call, _IMAGES + call.path)
 
 
+async def show_example(call: Call) -> Answer:
+    """Show a program of the guides."""
+    site, source = call.shared.objects[Site], guides.examples().get(call.path)
+    if source is None:
+        return await _missing(site, call.path)
+    path = f"{guides.PATH}{guides.EXAMPLES}/{call.path}"
+    return await site.once(path, lambda: Answer(200, source.read_bytes(), HEADERS, TEXT))
+
+
 async def show_guides(call: Call) -> Answer:
     """Show the index of the guides."""
     return await _guide(call, guides.INDEX)
@@ -88,6 +97,7 @@ async def _missing(site: Site, name: str) -> Answer:
 
 OPERATIONS = (
     _DOCS.get("", "docs", show_start),
+    _DOCS.get("/", "docs_index", show_start),
     _DOCS.get(
         "/search",
         "docs_search",
@@ -101,6 +111,7 @@ OPERATIONS = (
     _DOCS.get("/guides/", "docs_guides_index", show_guides),
     _NAMED.get("/guides/{name}", "docs_guide", show_guide),
     _NAMED.get("/guides/images/{name}", "docs_guide_image", show_image),
+    _NAMED.get("/guides/examples/{name:path}", "docs_example", show_example),
     _NAMED.get("/{page}", "docs_page", show_page),
     _PUBLIC.get("/llms.txt", "docs_llms", list_pages, media_type=TEXT),
     *assets.operations(PACKAGE),

@@ -67,10 +67,13 @@ class Site:
         self._rows: tuple[Operation, ...] = ()
         self._answers: dict[str, Answer] = {}
         self.has_console = False
+        self.documents: list[str] = []
+        """The addresses of its OpenAPI documents."""
 
     def bind(self, rows: Iterable[Operation]) -> None:
         """Set the operations of the listener."""
         self._rows = tuple(row for row in rows if row.surface != "console")
+        self.documents = sorted(row.path for row in self._rows if row.path.startswith("/openapi"))
         self.has_console = any(row.surface == "operator" for row in self._rows)
 
     @cached_property
