@@ -24,6 +24,11 @@ def permits(role: str, required: Required) -> bool:
     return required in _MAY.get(role, ())
 
 
+def lowest(required: Required) -> str:
+    """Return the role with the fewest rights that may use it."""
+    return next(role for role in _MAY if permits(role, required))
+
+
 def check(role: str, required: Required) -> None:
     """Refuse an operator whose role does not permit it. Raises `FORBIDDEN`."""
     if permits(role, required):

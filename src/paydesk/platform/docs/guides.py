@@ -174,7 +174,7 @@ def _with_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
             heading, text = (int(token.tag[1:]), anchor, title), []
             after.meta["is_heading"] = True
         elif token.type in ("inline", "fence") and "is_heading" not in token.meta:
-            text.append("".join(one.content for one in token.children) if token.children else token.content)
+            text.append("".join(one.content or " " for one in token.children or [token]))
     if heading is not None:
         yield Heading(*heading, " ".join(text))
 

@@ -101,6 +101,7 @@ def pages_of(rows: Iterable[Operation], document: Json, webhooks: Sequence[Webho
             section=section,
             method="POST",
             path=f"{webhook.action} → your URL",
+            description=webhook.description,
             successes=tuple(Success(code, one["description"]) for code, one in described["responses"].items()),
         )
 
@@ -116,6 +117,7 @@ def _page(row: Operation, described: Json, section: Section, document: Json) -> 
         section=section,
         method=row.method,
         path=openapi.path_template(row),
+        description=row.description,
         successes=tuple(_successes(described, document)),
         own_errors=tuple(one for one in kinds if one not in common),
         common_errors=tuple(one for one in kinds if one in common),
@@ -130,7 +132,6 @@ def _described(name: str, described: Json, document: Json, **own: Any) -> Page:
     schema, example = _body(described.get("requestBody", {}), document)
     return Page(
         name=name.replace("_", "-"),
-        description=described.get("description", ""),
         parameters=tuple((kind, members) for kind, members in parameters if members),
         body=members_of(schema, document, example),
         example=example,

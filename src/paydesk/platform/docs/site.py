@@ -23,6 +23,7 @@ from paydesk.platform.http.openapi.notifications import Webhook
 from paydesk.platform.http.refusals.retired import DESCRIBED
 from paydesk.platform.http.surfaces import POLICIES
 from paydesk.platform.operation import Answer, Operation, Surface
+from paydesk.platform.roles import lowest
 from paydesk.platform.settings import Settings
 from paydesk.platform.web import html, language
 
@@ -197,7 +198,7 @@ def _of_settings() -> Iterable[Entry]:
 def _environment() -> Environment:
     environment = html.environment(PACKAGE)
     environment.filters |= {"marked": marked, "pretty": pretty}
-    environment.globals |= {"credential_of": credential_of}
+    environment.globals |= {"credential_of": credential_of, "lowest": lowest}
     return environment
 
 

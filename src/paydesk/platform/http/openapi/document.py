@@ -30,6 +30,7 @@ from paydesk.platform.http.openapi.parameters import PARAMETER, parameter, param
 from paydesk.platform.http.refusals.error_responses import shared_errors, takes_body
 from paydesk.platform.http.surfaces import FORM, JSON, POLICIES
 from paydesk.platform.operation import Operation
+from paydesk.platform.roles import lowest
 
 _FORM = f"A form (`{FORM}`) with the same parameters is accepted too."
 _ABOUT = (
@@ -177,8 +178,7 @@ def _description(row: Operation) -> str:
         row.description or f"{row.summary}.",
         _FORM if FORM in POLICIES[row.surface].media_types and takes_body(row) else "",
         f"Needs the scope `{row.scope}`." if row.scope else "",
-        "For every operator." if row.surface == "operator" and row.role == "every" else "",
-        f"For operators who may `{row.role}`." if row.surface == "operator" and row.role != "every" else "",
+        f"Needs the role `{lowest(row.role)}` or a higher one." if row.surface == "operator" and row.role else "",
     )
     return " ".join(filter(None, facts))
 
