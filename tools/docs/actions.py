@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.platform.operation import Operation
+from paydesk.platform.roles import lowest
 from paydesk_dev.api import API
 from tools.docs.markdown import page, table
 
@@ -14,7 +15,6 @@ _HEAD = """\
 Each action is a request to `/operator/v1`, a form of [the console](console.md) and a [command](commands.md). The audit
 trail has each under its name. `-` means only that this table does not name the command. *Role* is the lowest that may:
 `support`, `operator`, `owner`. [Applications, sellers and operators](operators.md) says when to use which."""
-_ROLES = {"every": "every", "resend": "support", "change": "operator", "owner": "owner"}
 
 
 def page_of_actions() -> str:
@@ -30,7 +30,7 @@ def _cells(row: Operation) -> tuple[str, ...]:
     action = row.action
     return (
         row.summary[:1].lower() + row.summary[1:] + (", in development" if row.development else ""),
-        _ROLES[row.role or "change"],
+        lowest(row.role or "change"),
         f"`{row.method} {row.path}`",
         f"`paydesk {action.command}`" if action.command is not None else "-",
         f"`{action.audit}`",
