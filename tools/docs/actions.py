@@ -14,7 +14,7 @@ _HEAD = """\
 
 Each action is a request to `/operator/v1`, a form of [the console](console.md) and a [command](commands.md). The audit
 trail has each under its name. `-` means only that this table does not name the command. *Role* is the lowest that may:
-`support`, `operator`, `owner`. [Applications, sellers and operators](operators.md) says when to use which."""
+`viewer`, `support`, `operator`, `owner`. [Applications, sellers and operators](operators.md) says when to use which."""
 
 
 def page_of_actions() -> str:
