@@ -15,7 +15,6 @@ ACQUIRER_NOT_FOUND = ErrorKind(
     404,
     "There is no such acquirer on this node.",
     advice="Use a name of `GET /operator/v1/acquirers`, or add it to the `acquirers_file` of every node.",
-    repeat="later",
 )
 SECRET_NOT_FOUND = ErrorKind(
     "secret_not_found",
