@@ -121,7 +121,7 @@ def markdown(kept: Kept, counts: Counts = ()) -> str:
     """The page."""
     parts = [INTRODUCTION, *_ratios(kept), *_instructions(counts), *_carried(kept)]
     parts += ["## Requests per second\n\n", f"![Requests a second]({CHART})\n\n"]
-    parts += [f"- {sentence}\n" for sentence in at_a_glance(kept) if " times " not in sentence]
+    parts += [f"- {sentence}\n" for sentence in at_a_glance(kept) if not _is_in_a_table(sentence)]
     parts.append(f"- [Every row]({ALL_ROWS}), with other numbers of connections.\n")
     for database in kept.databases:
         rows = _of_one_number(lines(kept, database))
@@ -131,6 +131,11 @@ def markdown(kept: Kept, counts: Counts = ()) -> str:
     parts.append(f"\n## The machine\n\n| | |\n| --- | --- |\n{machine}\n")
     parts.append(HOW_TO_READ.format(rounds=kept.rounds, seconds=kept.seconds))
     return "".join(parts)
+
+
+def _is_in_a_table(sentence: str) -> bool:
+    """Return whether the tables of the page have the figures of this sentence."""
+    return " times " in sentence or f"{LOGGED_AT} connections" in sentence
 
 
 def _ratios(kept: Kept) -> Iterator[str]:

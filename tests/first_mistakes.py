@@ -339,9 +339,8 @@ Seen = Mapping[str, Mapping[str, str]]
 INTRODUCTION = """\
 # The first ten mistakes
 
-These are the mistakes that nearly everyone makes in the first hour, with what curl and the official clients of Python
-and Node show; `…` stands for the message. [Errors](errors.md#the-body) has the whole body of a refusal. A test of this
-project makes each of these mistakes and compares the output with this page.
+What curl and the official clients of Python and Node show; `…` stands for the message. [Errors](errors.md#the-body) has
+the whole body of a refusal. A test compares each output with this page.
 
 """
 

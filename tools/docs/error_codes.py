@@ -121,7 +121,7 @@ def page_of_errors() -> str:
         _SHARED_HEAD,
         table(("Requests", "Errors"), _shared(kinds)),
         "## Errors of each operation",
-        "In the order of the checks. An operation that is missing has the shared ones alone.",
+        "In the order of the checks. An operation that is missing has the shared ones alone; * is in development only.",
     ]
     for surface in SURFACES:
         rows = [(row, own) for row, every in kinds if row.surface == surface and (own := _own(row, every))]
@@ -168,7 +168,7 @@ def _own(row: Operation, kinds: Sequence[ErrorKind]) -> tuple[ErrorKind, ...]:
 
 
 def _named(row: Operation) -> str:
-    return f"`{row.method} {path_template(row)}`{' (development only)' if row.development else ''}"
+    return f"`{row.method} {path_template(row)}`{'*' if row.development else ''}"
 
 
 def _codes(kinds: Sequence[ErrorKind]) -> str:

@@ -22,8 +22,7 @@ point of no return: of a concurrent cancel, expiry, result and permit, the first
 
 - **Before** it no card was charged. A cancel, the cancel key and the expiry each end the order as `canceled`.
 - **After** it only the outcome of the payment ends the order. A cancel gets 202 and has no effect, or 409 once the
-  outcome is unknown. The order does not expire.
-- **`check_on_terminal`**: the outcome [is unknown](unknown-outcomes.md). It ends as `processed` or `failed`.
+  [outcome is unknown](unknown-outcomes.md), `check_on_terminal`. The order does not expire.
 - **A provisional approval** [waits for the card](acquirers.md#a-sale-with-the-third-message): the order is
   `at_terminal` until the terminal's result, and `processed` before the acquirer confirms. Without a result it is
   `check_on_terminal` until the payment is reversed.
@@ -39,8 +38,7 @@ _TOKENS_HEAD = """\
 <!-- Written by `make generate` from `engine/oauth/lifecycle.py`; changes made here are lost. -->
 
 A seller's consent creates a code, which is exchanged for the first tokens; every refresh issues the next ones. All are
-one token family and are revoked together. A used refresh token returns its successor again for a grace period; later
-reuse is treated as theft."""
+one token family and are revoked together."""
 
 _TOKENS_TAIL = """\
 Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,

@@ -89,7 +89,7 @@ def _fields(event: Event, said: dict[str, Any]) -> str:
 def _words(name: str, said: dict[str, Any]) -> str:
     if name in get_args(Kind):
         is_security = f"| `{name}` |" in (DOCS / "operators.md").read_text(encoding="utf-8")
-        return f"An [event]({'operators.md#security-events' if is_security else 'operations.md#unknown-outcomes'})."
+        return f"[Event]({'operators.md#security-events' if is_security else 'operations.md#unknown-outcomes'})."
     return f"{said['happened']} **{said['do']}**" if said["do"] != "Nothing." else said["happened"]
 
 

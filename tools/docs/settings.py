@@ -24,7 +24,8 @@ _SETTINGS_HEAD = """\
 
 A setting is a name in the TOML file whose path is in `PAYDESK_SETTINGS`, or an environment variable: `PAYDESK_` and the
 name in capitals, such as `PAYDESK_DATABASE_URL`, which takes precedence. Lists are comma-separated there. An invalid or
-unknown setting prevents the start, with a message that names it. 0 turns a rate limit off."""
+unknown setting prevents the start, with a message that names it. 0 turns a rate limit off: those per second, minute or
+hour."""
 
 _LIMITS_HEAD = """\
 # Limits

@@ -63,7 +63,7 @@ A delay of 8 seconds or more ends as *unknown*. Late answers follow the clock of
 ## The endpoint for terminals
 
 In development, a virtual terminal calls its acquirer after the authorization is permitted, as a physical terminal
-would. It sends its device token:
+would, with its device token:
 
 ```http
 POST /virtual/v1/acquirer/payments

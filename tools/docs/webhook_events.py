@@ -20,14 +20,14 @@ _HEAD = """\
 
 Every notification that Paydesk sends. [Receive webhooks](webhooks.md) says how to verify and store them, and shows
 [a whole request](webhooks.md#what-arrives) with `order.processed`. The [OpenAPI document](openapi.json) has the schema
-and an example of each, under `webhooks`. Later versions may add actions and fields: answer those with 200."""
+and an example of each, under `webhooks`."""
 
 _ORDERS = """\
 ## Orders
 
 `data` is the order at this version; `data.version` counts its changes from 1. `status_detail` of a paid order is
-`accredited`. `live_mode` is false for test orders. An optional field is absent, never null. An order's id is in lower
-case in `data.id` of the query, and in upper case in the body."""
+`accredited`, that of its payment is listed below. `live_mode` is false for test orders. An optional field is absent,
+never null."""
 
 COMPLETE = ("order.refunded", "application.authorized")
 """The actions whose notification is on the page; the others have no further fields."""
@@ -69,10 +69,11 @@ def _anchor(webhook: Webhook) -> str:
 
 def _blocks(webhook: Webhook) -> Iterator[str]:
     yield f"### {webhook.action}"
-    yield f"{webhook.summary}. {webhook.description}".rstrip()
+    if webhook.description:
+        yield webhook.description
     if webhook.moves:
         by = "; ".join(f"{move.by} (`{move.name}`)" for move in webhook.moves)
         details = ", ".join(f"`{detail}`" for detail in samples.status_details(webhook.action))
-        yield f"- **When**: {by}.\n- **`status_detail` of the payment**: {details}."
+        yield f"- **When**: {by}.\n- **Its payment**: {details}."
     if webhook.action in COMPLETE:
         yield f"```json\n{json.dumps(webhook.example, indent=2, ensure_ascii=False)}\n```"

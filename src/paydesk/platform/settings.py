@@ -109,13 +109,13 @@ class Settings(BaseModel):
     """URL of the page where operators type the code that a terminal shows; without it
     `<operator_public_url>/console/pair`."""
     host_names: tuple[str, ...] = ()
-    """Host names accepted besides that of `public_url`, comma-separated; any other gets 421."""
+    """Host names accepted besides that of `public_url`; any other gets 421."""
     listen: ListenAddress = "127.0.0.1:8377"
     """Address `serve` listens on; `[::]:8377` accepts IPv6 and IPv4."""
     operator_listen: ListenAddress = "127.0.0.1:8378"
     """Address `serve` listens on for operators."""
     trusted_proxies: tuple[Annotated[str, _PROXY], ...] = ()
-    """Addresses or networks of proxies whose X-Forwarded-For is used, comma-separated."""
+    """Addresses or networks of proxies whose X-Forwarded-For is used."""
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json`, `text`, or `auto`: text on a terminal, otherwise JSON."""
     log_level: Literal["info", "warning"] = "info"
@@ -143,44 +143,44 @@ class Settings(BaseModel):
     bearer_cache_seconds: float = Field(5, ge=0, le=5)
     """Cache time of a valid bearer token or client secret."""
     client_requests_per_second: Limit = 50
-    """Token endpoint requests of one client. 0: no limit."""
+    """Token endpoint requests of one client."""
     client_requests_burst: Positive = 100
-    """Number of these requests allowed at once."""
+    """How many of these at once."""
     client_failures_per_minute: Limit = 10
-    """Failed authentications of a client_id from one address. 0: no limit."""
+    """Failed authentications of a client_id from one address."""
     client_failures_per_minute_address: Limit = 100
-    """Failed client authentications from one address. 0: no limit."""
+    """Failed client authentications from one address."""
     token_requests_per_second: Limit = 200
-    """Requests with one access token. 0: no limit."""
+    """Requests with one access token."""
     token_requests_burst: Positive = 400
-    """Number of these requests allowed at once."""
+    """How many of these at once."""
     application_requests_per_second: Limit = 400
-    """Requests of one application for one seller, with all its access tokens. 0: no limit."""
+    """Requests of one application for one seller, with all its access tokens."""
     application_requests_burst: Positive = 800
-    """Number of these requests allowed at once."""
+    """How many of these at once."""
     device_requests_per_second: Limit = 20
-    """Requests with one device token. 0: no limit."""
+    """Requests with one device token."""
     device_requests_burst: Positive = 40
-    """Number of these requests allowed at once."""
+    """How many of these at once."""
     pairings_per_minute_address: Limit = 60
-    """Terminals that ask to be paired, from one address. 0: no limit."""
+    """Terminals that ask to be paired, from one address."""
     pairing_polls_per_minute_address: Limit = 1200
-    """Requests of terminals for the token of their pairing, from one address. 0: no limit."""
+    """Requests of terminals for the token of their pairing, from one address."""
     pairing_failures_per_minute: Limit = 5
-    """Wrong pairing codes of one operator. 0: no limit."""
+    """Wrong pairing codes of one operator."""
     pairings_open_max: Positive = 10_000
     """Terminals that may ask to be paired at the same time; a further one gets 429."""
     bearer_failures_per_minute: Limit = 300
-    """Unknown bearer tokens from one address. 0: no limit."""
+    """Unknown bearer tokens from one address."""
     resends_per_minute: Limit = 30
-    """Notifications that one operator may send again. 0: no limit."""
+    """Notifications that one operator may send again."""
     sign_in_failures_per_hour: Limit = 30
-    """Failed sign-ins with one e-mail from one address; an account's known browsers have the same limit of their own.
-    0: no limit."""
+    """Failed sign-ins with one e-mail from one address; an account's known browsers have the same limit of their
+    own."""
     sign_in_failures_per_hour_address: Limit = 300
-    """Failed sign-ins from one address that is new to the account. 0: no limit."""
+    """Failed sign-ins from one address that is new to the account."""
     sign_in_failures_per_hour_email: Limit = 100
-    """Failed sign-ins with one e-mail from all addresses that are new to the account. 0: no limit."""
+    """Failed sign-ins with one e-mail from all addresses that are new to the account."""
     known_address_hours: Limit = Field(24, le=8760)
     """An address is known to an account or client this long after an authentication. 0: never."""
     order_expiration_default: Expiration = "PT15M"
@@ -198,14 +198,14 @@ class Settings(BaseModel):
     unknown_after_seconds: Positive = 40
     """Without a result this long after the authorization permit: `check_on_terminal` and an inquiry."""
     inquiry_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
-    """Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first inquiry is
+    """Pauses between inquiries of an unknown outcome; the last one repeats. The first inquiry is
     made at once."""
     inquiry_not_found_seconds: Positive = Field(120, validate_default=True)
     """Deprecated: declare `not_found_final_seconds` in the `acquirers_file`. For an acquirer that declares nothing: a
     payment not found this long after the authorization permit is reversed and the order fails. At least 30 s longer
     than `grant_seconds`."""
     reversal_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
-    """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
+    """Pauses between attempts to reverse a late approval; the last one repeats."""
     acquirer_silent_seconds: Positive = 3600
     """Operators are alerted once of an inquiry, reversal or refund that is open for this time."""
     confirm_margin_seconds: Positive = 60
@@ -225,11 +225,11 @@ class Settings(BaseModel):
     webhook_timeout_seconds: Positive = 22
     """Timeout of a delivery, from DNS lookup to last byte."""
     webhook_retry_seconds: tuple[Positive, ...] = (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400)
-    """Pauses between the attempts of a delivery, comma-separated."""
+    """Pauses between the attempts of a delivery."""
     webhook_ports: tuple[Port, ...] = (443, 8443)
     """Ports allowed in a webhook URL."""
     webhook_private_networks: tuple[Annotated[str, _NETWORK], ...] = ()
-    """Private networks in which webhooks may be received, such as `10.20.0.0/16`, comma-separated. Loopback, link-local
+    """Private networks in which webhooks may be received, such as `10.20.0.0/16`. Loopback, link-local
     and cloud metadata addresses are always refused."""
     webhook_concurrency_max: Positive = 64
     """Concurrent deliveries of a process."""
