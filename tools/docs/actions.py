@@ -13,8 +13,26 @@ _HEAD = """\
 <!-- Written by `make generate` from `operators/*/operations.py`; changes made here are lost. -->
 
 Each action is a request to `/operator/v1`, a form of [the console](console.md) and a [command](commands.md). The audit
-trail has each under its name. `-` means only that this table does not name the command. *Role* is the lowest that may:
-`viewer`, `support`, `operator`, `owner`. [Applications, sellers and operators](operators.md) says when to use which."""
+trail has each under its name. *Role* is the lowest that may: `viewer`, `support`, `operator`, `owner`. [Applications,
+sellers and operators](operators.md) says when to use which."""
+
+WRITTEN = {
+    "acquirers.test": "acquirers test",
+    "applications.secrets.remove": "apps secrets remove",
+    "deliveries.resend": "webhooks resend",
+    "operators.create": "operators create",
+    "operators.password_link": "operators link",
+    "orders.cancel": "orders cancel --reason",
+    "orders.refund": "orders refund --reason",
+    "pairings.approve": "terminals pair",
+    "pairings.deny": "terminals pair --deny",
+    "sessions.end": "sessions end",
+    "subscriptions.clear_fault": "webhooks fault clear",
+    "subscriptions.set_fault": "webhooks fault",
+    "terminals.create": "terminals create --virtual",
+    "terminals.release": "terminals release",
+}
+"""The commands that are not made from a row, by the name in the audit trail."""
 
 
 def page_of_actions() -> str:
@@ -28,10 +46,11 @@ def page_of_actions() -> str:
 
 def _cells(row: Operation) -> tuple[str, ...]:
     action = row.action
+    command = action.command or WRITTEN.get(action.audit)
     return (
         row.summary[:1].lower() + row.summary[1:] + (", in development" if row.development else ""),
         lowest(row.role or "change"),
         f"`{row.method} {row.path}`",
-        f"`paydesk {action.command}`" if action.command is not None else "-",
+        f"`paydesk {command}`" if command is not None else "-",
         f"`{action.audit}`",
     )

@@ -72,9 +72,9 @@ Checked in this order; [retired operations](migrate.md#operations) are 410 `gone
 [each operation](#errors-of-each-operation) come before 500 and 503."""
 
 _SHARED = (
-    (errors.BAD_REQUEST, "all"),
     (errors.URI_TOO_LONG, "all, before any other check"),
     (errors.HEADERS_TOO_LARGE, "all, before any other check"),
+    (errors.BAD_REQUEST, "all"),
     (errors.MISDIRECTED_REQUEST, "all but health checks and metrics"),
     (errors.NOT_FOUND, "an unknown path"),
     (errors.METHOD_NOT_ALLOWED, "another method of a known path; `Allow` has the known ones"),
@@ -139,7 +139,7 @@ def _alike(kinds: Iterable[ErrorKind]) -> Iterator[tuple[str, str, str]]:
     for kind in sorted(kinds, key=_by_status):
         alike.setdefault((kind.status, kind.advice or kind.code, kind.repeat), []).append(kind)
     for (status, _, repeat), group in alike.items():
-        message = f"{group[0].message.partition('. ')[0].rstrip('.')}. " if len(group) == 1 else ""
+        message = f"{group[0].first_sentence} " if len(group) == 1 else ""
         advice = f"**{group[0].advice}**" if group[0].advice else ""
         yield f"{status} {_codes(group)}", repeat, f"{message}{advice}".strip()
 

@@ -27,6 +27,11 @@ class ErrorKind:
     repeat: Repeat = "never"
     """When the same request with the same idempotency key may succeed: its effect, if it had one, is not repeated."""
 
+    @property
+    def first_sentence(self) -> str:
+        """The message without the hints that follow; the advice has them."""
+        return f"{self.message.partition('. ')[0].rstrip('.')}."
+
     def with_reason(
         self,
         reason: str,
@@ -92,13 +97,13 @@ BAD_REQUEST = ErrorKind(
     "bad_request",
     400,
     "The request is malformed.",
-    advice="Send well-formed HTTP; simulate only a status that the order's current one allows.",
+    advice="Send well-formed HTTP, and only values that `details` allows.",
 )
 UNSUPPORTED_HEADER = ErrorKind(
     "unsupported_header",
     400,
     "The request has a header that is not allowed.",
-    advice="Remove `x-test-scope`, or `X-Test-Token` with a live token.",
+    advice="Remove `x-test-scope`; remove `X-Test-Token` if the token is live.",
 )
 INVALID_REQUEST = ErrorKind(
     "invalid_request",
@@ -166,7 +171,7 @@ UNAUTHORIZED = ErrorKind(
     "unauthorized",
     401,
     "invalid access token",
-    advice="`cause` has the kind of token to send.",
+    advice="`cause` says which kind of token to send.",
 )
 FORBIDDEN = ErrorKind(
     "forbidden",

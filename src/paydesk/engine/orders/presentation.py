@@ -19,7 +19,9 @@ from paydesk.engine.webhooks.schemas import Notification
 
 OrderId = Annotated[str, Meta(pattern=ORDER_ID_PATTERN)]
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID_PATTERN)]
-Status = Annotated[str, one_of(EXTENDED.all, 'The last two are used only with `order_statuses = "extended"`.')]
+Status = Annotated[
+    str, one_of(EXTENDED.all, '`expired` and `action_required` only with the setting `order_statuses = "extended"`.')
+]
 StatusDetail = Annotated[str, one_of(DETAILS)]
 NotifiedDetail = Annotated[str, one_of("accredited" if detail == "processed" else detail for detail in DETAILS)]
 """Existing receivers expect `accredited` for a processed order."""

@@ -94,9 +94,10 @@ def _installments_schema(_source: Any, _handler: Any) -> CoreSchema:
     )
 
 
-def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
+def text_schema(pattern: str, *examples: str, description: str = "") -> WithJsonSchema:
     """Return the JSON schema of a text that a validator checks: its pattern appears in OpenAPI, not in faults."""
-    return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
+    further = {"description": description, "examples": list(examples)}
+    return WithJsonSchema({"type": "string", "pattern": pattern, **{key: one for key, one in further.items() if one}})
 
 
 _ANY_DURATION: dict[str, Any] = {
@@ -111,14 +112,22 @@ ExpirationTime = Annotated[
         "must be an ISO 8601 duration in hours, minutes and seconds, from PT30S to PT3H, such as PT15M",
         lambda text: EXPIRATION_SECONDS_MIN <= (seconds_of(text) or 0) <= EXPIRATION_SECONDS_MAX,
     ),
-    text_schema(f"^{durations.PATTERN}$", "PT16M"),
+    text_schema(
+        f"^{durations.PATTERN}$",
+        "PT16M",
+        description="How long the order waits for its payment, from PT30S to PT3H; PT15M by default.",
+    ),
 ]
-SellersCurrency = Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
+SellersCurrency = Annotated[
+    str,
+    AfterValidator(_currency),
+    Field(description="If sent, the seller's.", json_schema_extra={"enum": list(CURRENCIES)}),
+]
 ExternalReference = Annotated[
     str,
     rule("must have 1 to 64 letters, digits, _ and -", re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1]).fullmatch),
     IDENTIFIER,
-    text_schema(EXTERNAL_REFERENCE_PATTERN),
+    text_schema(EXTERNAL_REFERENCE_PATTERN, description="Your id of the sale or print, by which it is found."),
 ]
 Short = Annotated[str, Field(max_length=64), IDENTIFIER]
 Installments = Annotated[
@@ -148,6 +157,7 @@ Email = Annotated[
     rule("must be an e-mail address, with one @", re.compile("[^@]+@[^@]+").fullmatch),
     IDENTIFIER,
 ]
+NO_EFFECT = "Without effect: existing clients send it."
 OrderType = Annotated[Literal["point"], choice_rule("must be 'point': orders here are for terminals")]
 
 
@@ -180,7 +190,7 @@ class PaymentRequest(Model):
 class TransactionsRequest(Model):
     """Exactly one payment."""
 
-    payments: Annotated[list[PaymentRequest], Field(min_length=1, max_length=1)]
+    payments: Annotated[list[PaymentRequest], Field(min_length=1, max_length=1, description="Exactly one.")]
 
 
 class PointRequest(Model):
@@ -188,7 +198,7 @@ class PointRequest(Model):
 
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
     print_on_terminal: PrintOnTerminal = "seller_ticket"
-    ticket_number: Annotated[str, Field(max_length=20), IDENTIFIER] | None = None
+    ticket_number: Annotated[str, Field(max_length=20, description="Printed on the receipt."), IDENTIFIER] | None = None
     screen_time: ScreenTime | None = None
 
 
@@ -260,17 +270,26 @@ class OrderRequest(Model):
 
     type: OrderType
     external_reference: ExternalReference | None = None
-    description: Annotated[str, Field(max_length=150), NO_CARD_NUMBER] | None = None
+    description: (
+        Annotated[str, Field(max_length=150, description="What is sold, for the terminal."), NO_CARD_NUMBER] | None
+    ) = None
     expiration_time: ExpirationTime | None = None
     transactions: TransactionsRequest
     config: ConfigRequest
     taxes: Annotated[list[TaxRequest], Field(min_length=1, max_length=1)] | None = None
     integration_data: IntegrationDataRequest | None = None
-    total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(POSITIVE_AMOUNT_PATTERN)] | None = None
+    total_amount: (
+        Annotated[
+            str,
+            AfterValidator(_total_amount),
+            text_schema(POSITIVE_AMOUNT_PATTERN, description="If sent, the amount of the payment."),
+        ]
+        | None
+    ) = None
     currency: SellersCurrency | None = None
     payer: PayerRequest | None = None
-    processing_mode: Literal["automatic"] | None = None
-    capture_mode: Literal["automatic", "automatic_async"] | None = None
+    processing_mode: Annotated[Literal["automatic"], Field(description=NO_EFFECT)] | None = None
+    capture_mode: Annotated[Literal["automatic", "automatic_async"], Field(description=NO_EFFECT)] | None = None
 
 
 class CancelRequest(Model):

@@ -20,7 +20,9 @@ CANNOT_REFUND_ORDER = ErrorKind(
     "cannot_refund_order",
     409,
     "The order cannot be refunded.",
-    advice="Read `details`. A declined refund stays declined under its key: use a new one to try again.",
+    advice="Read `details`. If the order is not paid yet, repeat when it is. A declined refund stays declined under its"
+    " key: use a new one to try again.",
+    repeat="later",
 )
 REFUND_PERIOD_EXCEEDED = ErrorKind(
     "refund_period_exceeded",

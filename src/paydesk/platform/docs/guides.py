@@ -155,8 +155,9 @@ def _breakable(_: Any, tokens: Sequence[Token], number: int, *__: Any) -> str:
     """Return inline code that may be broken within names and paths."""
     from markdown_it.common.utils import escapeHtml
 
-    text = escapeHtml(tokens[number].content)
-    return f"<code>{_BREAK.sub(r'<wbr>', text) if len(text) > UNBROKEN_MAX else text}</code>"
+    text, own = escapeHtml(tokens[number].content), tokens[number].attrs.get("id")
+    opening = f'<code id="{own}">' if own else "<code>"
+    return f"{opening}{_BREAK.sub(r'<wbr>', text) if len(text) > UNBROKEN_MAX else text}</code>"
 
 
 def _with_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
@@ -180,7 +181,7 @@ def _with_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
 
 
 def _with_row_ids(tokens: Sequence[Token]) -> None:
-    """Give a row of a table the id of the first code that is a cell alone, such as an error or a setting.
+    """Give a row of a table the id of the first code that is a cell alone, such as a setting, or each error its id.
 
     A column without a heading gets a cell there, and a column of numbers a class: the policy blocks styles.
     """
@@ -194,7 +195,11 @@ def _with_row_ids(tokens: Sequence[Token]) -> None:
         if token.type == "tr_open":
             row = token
         children = token.children or []
-        if row is not None and len(children) == 1 and children[0].type == "code_inline":
+        if row is not None and re.match(r"\d{3} `", token.content):
+            for one in (one for one in children if one.type == "code_inline" and one.content not in seen):
+                one.attrs["id"] = one.content
+                seen.add(one.content)
+        elif row is not None and len(children) == 1 and children[0].type == "code_inline":
             name = children[0].content
             if "id" not in row.attrs and name not in seen and re.fullmatch(r"[\w.]+", name):
                 row.attrs["id"] = name

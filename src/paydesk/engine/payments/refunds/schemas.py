@@ -22,4 +22,6 @@ class RefundPartRequest(Model):
 class RefundRequest(Model):
     """`POST /v1/orders/{order_id}/refund`: a part of the payment; without it, all that remains."""
 
-    transactions: Annotated[list[RefundPartRequest], Field(min_length=1, max_length=1)] | None = None
+    transactions: (
+        Annotated[list[RefundPartRequest], Field(min_length=1, max_length=1, description="At most one.")] | None
+    ) = None
