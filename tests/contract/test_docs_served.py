@@ -33,6 +33,8 @@ async def get(service: Service, path: str, **headers: str) -> Reply:
         ("/docs/guides/", HTML, "Tutorials"),
         ("/docs/guides/webhooks", HTML, 'src="/docs/guides/webhook-retries.svg"'),
         ("/docs/guides/webhooks.md", MARKDOWN, "# Receive webhooks"),
+        ("/docs/guides/clients.md", MARKDOWN, "](/docs/guides/examples/clients/payments.py)"),
+        ("/docs/guides/switch-openapi.json", "application/json", "openapi"),
         ("/docs/guides/webhook-retries.svg", "image/svg+xml", "<svg"),
         ("/docs/guides/examples/clients/payments.py", "text/plain; charset=utf-8", "import"),
         ("/docs/", HTML, "What do you build?"),

@@ -186,6 +186,8 @@ def test_texts_are_escaped() -> None:
         ("refund_period_exceeded", "/docs/guides/errors#refund_period_exceeded"),
         ("public_url", "/docs/guides/settings#public_url"),
         ("order.processed", "/docs/webhook-order-processed"),
+        ("errors", "/docs/guides/errors"),
+        ("glossary", "/docs/guides/glossary"),
     ],
 )
 def test_the_search_finds_it_first(site: Site, query: str, url: str) -> None:
@@ -261,3 +263,13 @@ def test_members_are_those_of_the_openapi_document(site: Site) -> None:
         parameters = itertools.chain.from_iterable(members for _, members in page.parameters)
         names = {resolved(document, one)["name"] for one in described.get("parameters", ())}
         assert {one.path for one in parameters} == names, row.name
+
+
+def test_links_of_the_markdown_are_those_of_the_page() -> None:
+    """Of every guide, with code between them left as it is."""
+    for path in guides.sources():
+        one = guides.guide(path.removesuffix(".md")) if path.endswith(".md") else None
+        if one is not None:
+            text = re.sub(r"```.*?```", "", guides.markdown(one.name), flags=re.DOTALL)
+            shown = re.findall(r'<a href="([^"]+)"', one.html)
+            assert re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", text) == [url.replace("&amp;", "&") for url in shown]

@@ -41,7 +41,8 @@ _LIMITS_TAIL = f"""\
 
 - Limits apply per node. Of a node with several processes (`--processes`) each has an equal part, at least one request:
   with eight processes a terminal that keeps its connection sends 5 of 40 requests at once. Raise small limits there.
-- An application's requests for a seller count twice: for their token, and for all tokens of both.
+- An application's request counts for its token (`token_requests_per_second`) and for all its tokens of the seller
+  (`application_requests_per_second`).
 - An address is an IPv4 address or an IPv6 /64. Behind a proxy set `trusted_proxies`: otherwise all clients share the
   limits of the proxy's address.
 - A refused request does not count. A sign-in counts from its beginning; the right password takes the count back.

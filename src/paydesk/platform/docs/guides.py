@@ -24,7 +24,13 @@ EXAMPLES = "examples"
 """The folder of the programs to which guides link, beside docs/ in a checkout."""
 INDEX = "README"
 """The file whose headings and lists are the sidebar."""
-PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
+FILES = {
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".csv": "text/csv; charset=utf-8",
+    ".json": "application/json",
+}
+"""What is served as it is."""
 DOCUMENTS = {"openapi.json": "/openapi.json"}
 """Files of docs/ that the service answers at another address."""
 BEGINNING = "Begin"
@@ -32,6 +38,7 @@ BEGINNING = "Begin"
 UNBROKEN_MAX = 15
 LEVELS = ("h1", "h2", "h3", "h4")
 _LINK = re.compile(r"([\w./-]*?)(?:#([\w-]+))?", re.ASCII)
+_MARKDOWN_LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]+)?)\]\(([^)\s]+)\)")
 _BREAK = re.compile(r"(?<=[\w)}][_/.,:=-])(?=\w)|(?<=/)(?=\{)")
 _COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
@@ -73,7 +80,8 @@ def sources() -> dict[str, Traversable]:
     folder: Traversable = packaged if packaged.is_dir() else CHECKOUT
     within = [(prefix, folder.joinpath(prefix)) for prefix in ("", "images/")]
     found = {prefix + one.name: one for prefix, where in within if where.is_dir() for one in where.iterdir()}
-    return {path: found[path] for path in sorted(found) if path.endswith((".md", *PICTURES)) and found[path].is_file()}
+    served = (path for path in sorted(found) if path.endswith((".md", *FILES)) and path not in DOCUMENTS)
+    return {path: found[path] for path in served if found[path].is_file()}
 
 
 @cache
@@ -111,6 +119,16 @@ def _rendered(name: str) -> Guide:
             token.content = f"<details><summary>Diagram as text</summary><pre><code>{text}</code></pre></details>\n"
     _with_row_ids(tokens)
     return Guide(name, str(parser.renderer.render(tokens, parser.options, {})), headings)
+
+
+def markdown(name: str) -> str:
+    """Return the Markdown of a guide with the addresses that this service answers; another link is its text."""
+
+    def linked(match: re.Match[str]) -> str:
+        address = _address(match[2])
+        return match[1] if address is None else f"[{match[1]}]({address})"
+
+    return _MARKDOWN_LINK.sub(linked, sources()[f"{name}.md"].read_text("utf-8"))
 
 
 def every_guide() -> Iterator[Guide]:

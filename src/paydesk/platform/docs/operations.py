@@ -81,8 +81,12 @@ async def list_pages(call: Call) -> Answer:
 
 async def _guide(call: Call, path: str) -> Answer:
     site, source = call.shared.objects[Site], guides.sources().get(path)
+    name = path.removesuffix(AS_MARKDOWN)
+    if source is not None and name != path:
+        text = partial(guides.markdown, name)
+        return await site.once(guides.PATH + path, lambda: Answer(200, text().encode(), HEADERS, MARKDOWN))
     if source is not None:
-        media_type = guides.PICTURES.get(path[path.rfind(".") :], MARKDOWN)
+        media_type = guides.FILES[path[path.rfind(".") :]]
         return await site.once(guides.PATH + path, lambda: Answer(200, source.read_bytes(), HEADERS, media_type))
     one = guides.guide(path)
     if one is None:

@@ -16,6 +16,8 @@ OF_BEGINNING = 0.5
 """The weight of a word that only begins with what was typed."""
 OF_PHRASE = 1.5
 """The weight of an entry whose title has all that was typed, as it was typed."""
+OF_TITLE = 2.0
+"""The weight of a page whose title is what was typed, and nothing else."""
 SNIPPET_CHARACTERS = 160
 _WORD = re.compile(r"[a-z0-9]+")
 _STOP_WORDS = frozenset(
@@ -72,7 +74,10 @@ class Index:
         phrase = " ".join(words)
         for number in scores:
             entry = self._entries[number]
-            scores[number] *= entry.weight * (OF_PHRASE if phrase in " ".join(words_of(entry.title)) else 1)
+            title = " ".join(words_of(entry.title))
+            scores[number] *= entry.weight * (OF_PHRASE if phrase in title else 1)
+            if phrase == title and "#" not in entry.url:
+                scores[number] *= OF_TITLE
         best = sorted(scores, key=lambda one: (-matched[one], -scores[one], one))
         return [(self._entries[one], self._entries[one].snippet(words)) for one in best[:RESULTS_MAX]]
 
