@@ -40,6 +40,7 @@ SETTINGS = Settings(
     metrics_token=f"env:{metrics.VARIABLE}",
     pairings_open_max=public.PAIRINGS_OPEN_MAX,
     pairing_polls_per_minute_address=public.POLLS_PER_MINUTE,
+    searches_per_minute_address=public.SEARCHES_PER_MINUTE,
 )
 FIRST = ("request_timeout", "unauthorized", "too_many_requests")
 """What is asked of all operations at once: one takes its time, one counts failures, one exhausts them."""

@@ -12,6 +12,7 @@ from paydesk.engine.oauth.clients.authentication import ClientThrottle
 from paydesk.engine.sellers.throttle import SignInThrottles
 from paydesk.engine.terminals.pairing.rates import PairingRates
 from paydesk.operators.deliveries.handlers import Resends
+from paydesk.platform.docs.site import Site
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.operation import Caller
 from paydesk.platform.settings import THROTTLES, UNTHROTTLED, Settings
@@ -64,6 +65,11 @@ def wrong_code(shared: Shared) -> None:
     shared.objects[PairingRates].count_wrong_code("1")
 
 
+def search(shared: Shared) -> None:
+    """Somebody searches in the documentation."""
+    shared.objects[Site].count_search(HOME)
+
+
 COUNTED: dict[str, Callable[[Shared, int], object]] = {
     "client_requests_per_second": lambda shared, _: shared.objects[ClientThrottle].succeeded(1, HOME),
     "client_failures_per_minute": lambda shared, _: client_failure(shared, 1),
@@ -75,6 +81,7 @@ COUNTED: dict[str, Callable[[Shared, int], object]] = {
     "pairing_polls_per_minute_address": lambda shared, _: shared.objects[PairingRates].count_poll(HOME),
     "pairing_failures_per_minute": lambda shared, _: wrong_code(shared),
     "resends_per_minute": lambda shared, _: shared.objects[Resends].take("1"),
+    "searches_per_minute_address": lambda shared, _: search(shared),
     "bearer_failures_per_minute": lambda shared, _: guess(shared),
     "sign_in_failures_per_hour": lambda shared, _: sign_in_failure(shared, EMAIL, HOME),
     "sign_in_failures_per_hour_address": lambda shared, number: sign_in_failure(shared, f"{number}@shop.example", HOME),

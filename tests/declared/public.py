@@ -23,6 +23,7 @@ from service import Reply, Service
 LOOKS_ANEW_SECONDS, LOOKS_MAX = 1.0, 200
 PAIRINGS_OPEN_MAX = 50
 POLLS_PER_MINUTE = 60
+SEARCHES_PER_MINUTE = 60
 NAMES = {
     "docs_page": {"page": "livez"},
     "docs_guide": {"name": "quickstart"},
@@ -64,6 +65,14 @@ async def _many_pairings(attempt: Attempt) -> Reply:
 
 @TABLE.way("device_pairing_token/too_many_requests")
 async def _many_polls(attempt: Attempt) -> Reply:
+    while (reply := await attempt.send()).status != 429:
+        assert reply.status < 500, reply
+    advance(60)
+    return reply
+
+
+@TABLE.way("docs_search/too_many_requests")
+async def _many_searches(attempt: Attempt) -> Reply:
     while (reply := await attempt.send()).status != 429:
         assert reply.status < 500, reply
     advance(60)

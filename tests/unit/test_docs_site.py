@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
+from cost import Within, each_way
 from described import resolved
 from every_operation import DOCUMENTED, OPERATIONS
 from paydesk.core.response import Response
@@ -273,3 +274,9 @@ def test_links_of_the_markdown_are_those_of_the_page() -> None:
             text = re.sub(r"```.*?```", "", guides.markdown(one.name), flags=re.DOTALL)
             shown = re.findall(r'<a href="([^"]+)"', one.html)
             assert re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", text) == [url.replace("&amp;", "&") for url in shown]
+
+
+@each_way
+def test_a_search_is_cheap(site: Site, within: Within) -> None:
+    """Of as many words as count, each the beginning of many."""
+    within(20, site.index.find, "a e i o s t r c")

@@ -57,7 +57,7 @@ _LIMITS_TAIL = f"""\
 - A seller who has signed in from an address or with a browser has a separate budget there. Unknown e-mail addresses
   count like known ones.
 - Attempts from many addresses can exhaust `sign_in_failures_per_hour_email`: then the seller cannot sign in with a new
-  browser from a new address. Without this limit a password could be guessed from many addresses.
+  browser from a new address. Without it a password could be guessed from many.
 
 ## Other limits
 

@@ -170,6 +170,8 @@ class Settings(BaseModel):
     """Wrong pairing codes of one operator."""
     pairings_open_max: Positive = 10_000
     """Terminals that may ask to be paired at the same time; a further one gets 429."""
+    searches_per_minute_address: Limit = 300
+    """Searches in the documentation, from one address."""
     bearer_failures_per_minute: Limit = 300
     """Unknown bearer tokens from one address."""
     resends_per_minute: Limit = 30
@@ -320,6 +322,7 @@ THROTTLES = (
     "pairings_per_minute_address",
     "pairing_polls_per_minute_address",
     "pairing_failures_per_minute",
+    "searches_per_minute_address",
     "bearer_failures_per_minute",
     "resends_per_minute",
     "sign_in_failures_per_hour",

@@ -153,7 +153,7 @@ def compose(
         Exporting(),
         removals,
         Siblings(),
-        Site(WEBHOOKS, settings, next((one for one in parts.objects if isinstance(one, AtHand)), None)),
+        Site(WEBHOOKS, settings, next((one for one in parts.objects if isinstance(one, AtHand)), None), processes),
         # A developer sees each refusal.
         *(() if parts.development or settings.log_each_refusal else (RepeatedRefusals(),)),
         *parts.objects,

@@ -84,6 +84,7 @@ def overrides(configured: Settings, options: Options) -> dict[str, Any]:
         "device_requests_per_second": 0,
         "pairings_per_minute_address": 0,
         "pairing_polls_per_minute_address": 0,
+        "searches_per_minute_address": 0,
         "resends_per_minute": 0,
     }
     return {name: value for name, value in defaults.items() if name not in configured.model_fields_set}

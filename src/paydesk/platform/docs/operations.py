@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.core.errors import NOT_FOUND
+from paydesk.core.errors import NOT_FOUND, TOO_MANY_REQUESTS, Refusal
 from paydesk.platform.docs import guides
 from paydesk.platform.docs.site import HEADERS, MARKDOWN, PACKAGE, TEXT, Site
 from paydesk.platform.operation import Answer, Call, Query
@@ -33,7 +33,7 @@ async def show_page(call: Call) -> Answer:
         return await site.once(name, partial(site.show, "retired.html", here=f"/docs/{RETIRED}"))
     page = site.pages.get(name.removesuffix(AS_MARKDOWN))
     if page is None:
-        return await _missing(site, call.path)
+        return await _missing(call)
     if name.endswith(AS_MARKDOWN):
         return await site.once(name, partial(site.text, "operation.md", MARKDOWN, page=page))
     return await site.once(name, partial(site.show, "operation.html", here=page.url, page=page))
@@ -53,7 +53,7 @@ async def show_example(call: Call) -> Answer:
     """Show a program of the guides."""
     site, source = call.shared.objects[Site], guides.examples().get(call.path)
     if source is None:
-        return await _missing(site, call.path)
+        return await _missing(call)
     path = f"{guides.PATH}{guides.EXAMPLES}/{call.path}"
     return await site.once(path, lambda: Answer(200, source.read_bytes(), HEADERS, TEXT))
 
@@ -67,7 +67,7 @@ async def search(call: Call) -> Answer:
     """Search the documentation; with `part`, return the results alone."""
     site = call.shared.objects[Site]
     query = call.query.get("q", "").strip()[:QUERY_CHARACTERS_MAX]
-    results = await site.find(query)
+    results = await site.find(query, call.address)
     if "part" in call.query:
         return site.part("search.html", "results", query=query, results=results)
     return site.show("search.html", query=query, results=results)
@@ -90,13 +90,18 @@ async def _guide(call: Call, path: str) -> Answer:
         return await site.once(guides.PATH + path, lambda: Answer(200, source.read_bytes(), HEADERS, media_type))
     one = guides.guide(path)
     if one is None:
-        return await _missing(site, path)
+        return await _missing(call)
     return await site.once(one.url, partial(site.show, "guide.html", here=one.url, guide=one))
 
 
-async def _missing(site: Site, name: str) -> Answer:
+async def _missing(call: Call) -> Answer:
+    site, name = call.shared.objects[Site], call.path
     query = name.rpartition("/")[2].removesuffix(AS_MARKDOWN).replace("-", " ")[:QUERY_CHARACTERS_MAX]
-    return site.show("search.html", status=404, missing=name, query=query, results=await site.find(query))
+    try:
+        results = await site.find(query, call.address)
+    except Refusal:
+        results = []  # The page is as unknown as before.
+    return site.show("search.html", status=404, missing=name, query=query, results=results)
 
 
 OPERATIONS = (
@@ -106,6 +111,7 @@ OPERATIONS = (
         "/search",
         "docs_search",
         search,
+        errors=(TOO_MANY_REQUESTS,),
         query=(
             Query("q", {"type": "string"}, "The words to find."),
             Query("part", {"type": "string"}, "If sent, the answer has the results alone, for the page's script."),

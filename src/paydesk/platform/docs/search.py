@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -62,6 +64,7 @@ class Index:
                     share = count / math.sqrt(len(words)) if weight != IN_TEXT else math.log2(1 + min(count, 15)) / 2
                     of_word = self._weights[word]
                     of_word[number] = of_word.get(number, 0.0) + weight * share
+        self._words = sorted(self._weights)
 
     def find(self, query: str) -> list[tuple[Entry, str]]:
         """Return the best entries with the part of their text that fits; those with more of the words come first."""
@@ -84,12 +87,14 @@ class Index:
     def _scores(self, word: str) -> dict[int, float]:
         """Return the score of each entry that has the word or, less, one that begins with it."""
         best: dict[int, float] = {}
-        for known, entries in self._weights.items():
-            if known == word or known.startswith(word):
-                rarity = math.log(1 + len(self._entries) / len(entries))
-                rarity *= 1 if known == word else OF_BEGINNING * len(word) / len(known)
-                for number, weight in entries.items():
-                    best[number] = max(best.get(number, 0.0), weight * rarity)
+        for known in itertools.islice(self._words, bisect.bisect_left(self._words, word), None):
+            if not known.startswith(word):
+                break
+            entries = self._weights[known]
+            rarity = math.log(1 + len(self._entries) / len(entries))
+            rarity *= 1 if known == word else OF_BEGINNING * len(word) / len(known)
+            for number, weight in entries.items():
+                best[number] = max(best.get(number, 0.0), weight * rarity)
         return best
 
 

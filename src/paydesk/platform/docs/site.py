@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk import __version__
-from paydesk.core.errors import NOT_FOUND, ErrorKind
+from paydesk.core.errors import NOT_FOUND, TOO_MANY_REQUESTS, ErrorKind
+from paydesk.core.limits.rates import Buckets, network
 from paydesk.platform.docs import code, guides
 from paydesk.platform.docs.pages import Page, pages_of
 from paydesk.platform.docs.search import Entry, Index
@@ -62,7 +63,15 @@ class AtHand:
 class Site:
     """The documentation that a listener shows: of the operations that it serves, and all guides."""
 
-    def __init__(self, webhooks: Sequence[Webhook], settings: Settings, at_hand: AtHand | None = None) -> None:
+    def __init__(
+        self,
+        webhooks: Sequence[Webhook],
+        settings: Settings,
+        at_hand: AtHand | None = None,
+        processes: int = 1,
+    ) -> None:
+        per_minute = settings.searches_per_minute_address
+        self._searches: Buckets[str] = Buckets(per_minute, seconds=60, processes=processes)
         self._webhooks, self._at_hand = webhooks, at_hand or AtHand()
         self._base_url = settings.public_url or ANYWHERE
         self._rows: tuple[Operation, ...] = ()
@@ -119,8 +128,15 @@ class Site:
             self._answers[path] = await asyncio.to_thread(make)
         return self._answers[path]
 
-    async def find(self, query: str) -> list[tuple[Entry, str]]:
-        """Return the best entries of the search, with the part of their text that fits."""
+    def count_search(self, address: str) -> None:
+        """Count a search. Raises `TOO_MANY_REQUESTS`."""
+        if seconds := self._searches.take(network(address)):
+            wait = (("retry-after", str(seconds)),)
+            raise TOO_MANY_REQUESTS.with_reason("address searches too often", headers=wait)
+
+    async def find(self, query: str, address: str) -> list[tuple[Entry, str]]:
+        """Return the best entries of the search, with the part of their text that fits. Raises `TOO_MANY_REQUESTS`."""
+        self.count_search(address)
         return await asyncio.to_thread(lambda: self.index.find(query))
 
     def show(self, template: str, *, here: str = "", status: int = 200, **values: Any) -> Answer:
