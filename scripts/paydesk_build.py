@@ -66,7 +66,7 @@ def _copy_with_commit() -> Iterator[None]:
             shutil.copy(ROOT / file, folder / file)
         shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
         if (ROOT / "docs").is_dir():
-            ignored = shutil.ignore_patterns("openapi.json", "decisions", "openapi", "__pycache__")
+            ignored = shutil.ignore_patterns(".*", "_*", "openapi.json", "decisions", "openapi")
             shutil.copytree(ROOT / "docs", folder / GUIDES, ignore=ignored)
             shutil.copytree(ROOT / "examples", folder / GUIDES / "examples", ignore=ignored)
         if known := commit():

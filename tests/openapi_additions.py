@@ -39,6 +39,7 @@ def released(document: Any) -> dict[str, Any]:
                     for one in parameters
                 },
                 "request": _body(document, row.get("requestBody", {})),
+                "needs_body": _resolved(document, row.get("requestBody", {})).get("required", False),
                 "answers": answers,
             }
     return kept
@@ -66,6 +67,8 @@ def _lost_in_operation(before: Any, after: Any) -> Iterator[str]:
     for place, one in after["parameters"].items():
         if one["required"] and not before["parameters"].get(place, {}).get("required", False):
             yield f"{place}: newly required"
+    if after["needs_body"] and not before["needs_body"]:
+        yield "request: newly required"
     yield from _narrowed(before["request"], after["request"], "request")
     for status, body in before["answers"].items():
         if status not in after["answers"]:
@@ -171,6 +174,8 @@ def _merged(kept: dict[str, Any], variants: list[dict[str, Any]]) -> dict[str, A
         kept["properties"] = members
         required = set.intersection(*(set(one.get("required", ())) for one in variants)) | set(kept.get("required", ()))
         kept["required"] = sorted(required)
+        if all(one.get("closed") for one in variants):
+            kept["closed"] = True
     if types := sorted({kind for one in variants for kind in one.get("type", ())} | set(kept.get("type", ()))):
         kept["type"] = types
     return kept

@@ -16,7 +16,7 @@ from every_operation import DOCUMENTED, OPERATIONS
 from paydesk.core.response import Response
 from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.platform.docs import guides
-from paydesk.platform.docs.code import request_of, samples
+from paydesk.platform.docs.code import Request, request_of, samples
 from paydesk.platform.docs.pages import members_of
 from paydesk.platform.docs.sections import section_of
 from paydesk.platform.docs.site import AtHand, Site
@@ -98,6 +98,9 @@ def test_the_markdown_of_a_page_says_the_same(site: Site, name: str) -> None:
     text = site.text("operation.md", "text/markdown", page=page).body.decode()
     assert all(f"`{one.path}`" in text for one in page.body)
     assert all(f"`{one.code}`" in text for one in (*page.own_errors, *page.common_errors))
+    html = shown(site, name)
+    for said in ("has no second effect", "or a higher one"):
+        assert (said in text) == (said in html), said
     assert "&#" not in text
     assert "&lt;" not in text
 
@@ -135,7 +138,7 @@ def test_references_parts_and_variants_are_one_list_of_members() -> None:
 
 def test_a_member_that_a_variant_forbids_has_the_rules_of_the_other() -> None:
     """A refresh has no code."""
-    variants = [{"properties": {"code": {"maxLength": 9}}}, {"properties": {"code": {"maxLength": 0}}}]
+    variants: list[Any] = [{"properties": {"code": {"maxLength": 9}}}, {"properties": {"code": {"not": {}}}}]
     for schema in (
         {"oneOf": variants},
         {"oneOf": variants[::-1]},
@@ -143,6 +146,32 @@ def test_a_member_that_a_variant_forbids_has_the_rules_of_the_other() -> None:
     ):
         (member,) = members_of(schema, {"components": {"schemas": {}}})
         assert member.rules == "at most 9 characters"
+
+
+HOSTILE = 'a"b\\c`d${x}{y}$z'
+
+
+def test_texts_are_texts_in_every_language() -> None:
+    """None ends one, and none begins a variable; what the languages print is compared where they are."""
+    request = Request("POST", "/x/${PAYDESK_ORDER_ID}{y}`", (("X-A", HOSTILE),), {"text": HOSTILE})
+    printed = dict(samples(request, URL))
+    compile(printed["Python"], "hostile", "exec")
+    assert r"\`" in printed["Node"]
+    assert r"\$z" in printed["PHP"]
+    assert "{{y}}" in printed["Python"]
+
+
+def test_every_body_that_must_have_something_has_an_example(site: Site) -> None:
+    """So the code of a page sends one: a result without a body would be recorded as unreadable."""
+    lacking = [page.name for page in site.pages.values() if page.body and page.example is None]
+    assert lacking == ["dev-reset"], "that one resets with an empty body"
+
+
+def test_no_fence_has_more_than_a_language() -> None:
+    """Where its lines were run together, a reader would copy half."""
+    for path, source in guides.sources().items():
+        if path.endswith(".md"):
+            assert re.findall(r"^ *```\S+ .*$", source.read_text(), flags=re.MULTILINE) == [], path
 
 
 def test_code_has_the_identifiers_of_this_service_or_variables() -> None:

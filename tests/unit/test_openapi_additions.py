@@ -17,12 +17,14 @@ SINCE = re.compile(
     # The service refused these before; now the schema says so.
     r"POST /(operator/)?v1/orders(/\{order_id\}/refund)? request\.(transactions.*|total_)amount: pattern"
     r"|PATCH /terminals/v1/setup request\.terminals: uniqueItems"
+    r"|POST /operator/v1/deliveries/replay request: newly required"
     # The schema of a body that had none; the service accepts any.
     r"|PUT /device/v1/leases/\S+ request\.outcome: newly required"
     # Subscriptions to what operators are notified of have no application.
     r"|\w+ /operator/v1/subscriptions\S* 20[01](\.data\[\])?\.client_id: may be missing"
 )
 ORDER = "POST /v1/orders"
+CANCEL, TOKEN = "POST /v1/orders/{order_id}/cancel", "POST /oauth/token"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,8 @@ BREAKS: list[tuple[Callable[[Any], Any], str]] = [
     (_with("make_order", ORDER, "operationId"), f"{ORDER}: operationId make_order"),
     (_without(ORDER, *ANSWER), f"{ORDER} 201: removed"),
     (_without(ORDER, *ANSWER, "properties", "status"), f"{ORDER} 201.status: removed"),
+    (_with(True, CANCEL, "needs_body"), f"{CANCEL} request: newly required"),
+    (_without(TOKEN, *REQUEST, "test_token"), f"{TOKEN} request.test_token: removed"),
     (_with([], ORDER, *ANSWER, "required"), f"{ORDER} 201.id: may be missing"),
     (_with(["integer"], ORDER, *ANSWER, "properties", "id", "type"), f"{ORDER} 201.id: type"),
     (_without("GET /v1/orders", "parameters", "query offset"), "GET /v1/orders query offset: removed"),

@@ -139,7 +139,7 @@ def _alike(kinds: Iterable[ErrorKind]) -> Iterator[tuple[str, str, str]]:
     for kind in sorted(kinds, key=_by_status):
         alike.setdefault((kind.status, kind.advice or kind.code, kind.repeat), []).append(kind)
     for (status, _, repeat), group in alike.items():
-        message = f"{group[0].first_sentence} " if len(group) == 1 else ""
+        message = f"{group[0].what_happened} " if len(group) == 1 else ""
         advice = f"**{group[0].advice}**" if group[0].advice else ""
         yield f"{status} {_codes(group)}", repeat, f"{message}{advice}".strip()
 

@@ -28,7 +28,7 @@ class ErrorKind:
     """When the same request with the same idempotency key may succeed: its effect, if it had one, is not repeated."""
 
     @property
-    def first_sentence(self) -> str:
+    def what_happened(self) -> str:
         """The message without the hints that follow; the advice has them."""
         return f"{self.message.partition('. ')[0].rstrip('.')}."
 

@@ -86,13 +86,14 @@ def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:
 
 
 def for_operators(settings: Settings) -> Settings:
-    """Return the settings of the operators' listener, whose `public_url` is `operator_public_url`.
+    """Return the settings of the operators' listener: `listen` and `public_url` are those of operators.
 
     It also accepts the host of `operator_listen`, and the names of this machine.
     """
     host = settings.operator_listen.rpartition(":")[0]
     names = dict.fromkeys((*settings.host_names, host, *LOOPBACK_NAMES))
-    return settings.model_copy(update={"public_url": settings.operator_public_url, "host_names": tuple(names)})
+    own = {"public_url": settings.operator_public_url, "listen": settings.operator_listen}
+    return settings.model_copy(update={**own, "host_names": tuple(names)})
 
 
 def check_settings(settings: Settings) -> None:

@@ -1,7 +1,8 @@
 """`POST /dev/docs`: the button of a page of the documentation, which sends its request to this service.
 
-The browser must have a session of the console: a request of operators is sent as that operator, another one with the
-credentials file. The browser gets none of these credentials.
+The browser must have a session of the console. A request of operators or to a virtual terminal is sent as that
+operator, one of applications with the test token of the credentials file; what changes something needs the role for
+changes. The browser gets none of these credentials.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from msgspec import Meta
 from pydantic import Field
 
 from paydesk.console.request import ConsoleRequest
-from paydesk.core.errors import FORBIDDEN, NOT_FOUND
+from paydesk.core.errors import FORBIDDEN, NOT_FOUND, PROPERTY_VALUE
 from paydesk.core.model import Model
 from paydesk.core.response import Closed
-from paydesk.platform.docs.code import variable
+from paydesk.platform import roles
 from paydesk.platform.docs.pages import Page
 from paydesk.platform.docs.site import AtHand, Site
 from paydesk.platform.http.in_process import InProcess
@@ -26,9 +27,8 @@ from paydesk.platform.operation import Answer, Call, Surface
 from paydesk.platform.rows import Rows
 from paydesk_dev.credentials_file import KeptCredentials
 
-SENT: tuple[Surface, ...] = ("application", "token", "operator", "virtual", "public")
-CLIENT_SECRET = variable("client_secret")
-"""What stands in a body for the secret of the application."""
+SENT: tuple[Surface, ...] = ("application", "operator", "virtual", "public")
+"""Not those of tokens: the answer has credentials."""
 SIGN_IN = "Sign in at the console first: open the link that `paydesk dev` and `paydesk console` print. Then send again."
 
 
@@ -68,19 +68,22 @@ def at_hand(credentials: KeptCredentials) -> AtHand:
 
 
 async def send(call: Call) -> Answer:
-    """Send the request of a page: as the operator of the session, or with the credentials of the demo data."""
-    sent, browser = call.body, ConsoleRequest(call)
+    """Send the request of a page: as the operator of the session, or with the test token of the demo data."""
+    sent, browser, site = call.body, ConsoleRequest(call), call.shared.objects[Site]
     if not await browser.open_session():
         raise FORBIDDEN.with_reason("not signed in at the console", message=SIGN_IN)
-    page = call.shared.objects[Site].pages.get(sent.operation.replace("_", "-"))
+    await site.ready()
+    page = site.pages.get(sent.operation.replace("_", "-"))
     if page is None or page.row is None or page.row.surface not in SENT:
         raise NOT_FOUND.with_reason("no such operation", "'$.operation' - is not the id of an operation with a page")
+    if page.method != "GET":
+        roles.check(browser.operator.role, (page.row.surface == "operator" and page.row.role) or "change")
     kept = call.shared.objects.get(KeptCredentials)
     credentials = kept.document() if kept is not None else {}
     target, headers = _request(page, sent.parameters)
-    body = (sent.body or "").replace(CLIENT_SECRET, str(credentials.get("client_secret", "")))
+    body = sent.body or ""
     access_token = str(credentials.get("test", {}).get("access_token", ""))
-    token = {"operator": browser.token, "application": access_token, "virtual": access_token}.get(page.row.surface)
+    token = {"operator": browser.token, "virtual": browser.token, "application": access_token}.get(page.row.surface)
     reply = await call.shared.objects[InProcess].request(
         page.method,
         target,
@@ -101,6 +104,9 @@ def _request(page: Page, given: Mapping[str, str]) -> tuple[str, dict[str, str]]
     for where, members in page.parameters:
         for one in members:
             value = given.get(one.path, "")
+            if where == "path" and "/" in value:
+                detail = f"'$.parameters.{one.path}' - must not contain /"
+                raise PROPERTY_VALUE.with_reason("another path", detail)
             if where == "path":
                 path = path.replace(f"{{{one.path}}}", quote(value, safe="") or "-")
             elif value and where == "query":

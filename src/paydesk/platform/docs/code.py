@@ -91,7 +91,7 @@ def _curl(request: Request, url: str) -> str:
 
 
 def _python(request: Request, url: str) -> str:
-    language = _Language('"', 'f"{}"', "os.environ['{}']", "{{{}}}", "{", ": ", "}", ("True", "False", "None"))
+    language = _Language('f"{}"', "os.environ['{}']", "{{{}}}", "{}", "{", ": ", "}", ("True", "False", "None"))
     headers = "".join(f'        "{name}": {language.text(value)},\n' for name, value in request.headers)
     body = "" if request.body is None else f"    json={language.literal(request.body, '    ')},\n"
     code = f'answer = requests.request(\n    "{request.method}",\n    {language.text(url)},\n'
@@ -102,7 +102,7 @@ def _python(request: Request, url: str) -> str:
 
 
 def _node(request: Request, url: str) -> str:
-    language = _Language('"', "`{}`", "process.env.{}", "${{{}}}", "{", ": ", "}", ("true", "false", "null"))
+    language = _Language("`{}`", "process.env.{}", "${{{}}}", "`$", "{", ": ", "}", ("true", "false", "null"))
     headers = "".join(f'    "{name}": {language.text(value)},\n' for name, value in request.headers)
     body = "" if request.body is None else f"  body: JSON.stringify({language.literal(request.body, '  ')}),\n"
     code = f'const answer = await fetch({language.text(url)}, {{\n  method: "{request.method}",\n'
@@ -111,7 +111,7 @@ def _node(request: Request, url: str) -> str:
 
 
 def _php(request: Request, url: str) -> str:
-    language = _Language("'", "'{}'", "getenv('{}')", "' . {} . '", "[", " => ", "]", ("true", "false", "null"))
+    language = _Language('"{}"', "getenv('{}')", '" . {} . "', "$", "[", " => ", "]", ("true", "false", "null"))
     headers = "".join(f"    {language.text(f'{name}: {value}')},\n" for name, value in request.headers)
     option = "curl_setopt($request, CURLOPT_"
     code = f"<?php\n$request = curl_init({language.text(url)});\n{option}CUSTOMREQUEST, '{request.method}');\n"
@@ -119,8 +119,8 @@ def _php(request: Request, url: str) -> str:
     if request.body is not None:
         code += f"{option}POSTFIELDS, json_encode({language.literal(request.body)}));\n"
     code += "$answer = curl_exec($request);\necho curl_getinfo($request, CURLINFO_RESPONSE_CODE), ' ', $answer;"
-    return code.replace(f"{NEW_KEY}',", "' . bin2hex(random_bytes(16)), // a retry sends the same key").replace(
-        " . ''", ""
+    return code.replace(f'{NEW_KEY}",', '" . bin2hex(random_bytes(16)), // a retry sends the same key').replace(
+        ' . ""', ""
     )
 
 
@@ -136,25 +136,37 @@ _LANGUAGES: Mapping[str, Callable[[Request, str], str]] = {
 class _Language:
     """How a language writes JSON, and texts with variables of the environment."""
 
-    mark: str
     with_variables: str
     """A text in which variables are replaced."""
     variable: str
     within: str
     """A variable within such a text."""
+    special: str
+    """The characters with a meaning within such a text: braces are doubled, others get a backslash."""
     opens: str
     arrow: str
     closes: str
     constants: tuple[str, str, str]
 
     def text(self, text: str) -> str:
-        escaped = text.replace("\\", "\\\\").replace(self.mark, f"\\{self.mark}").replace("\n", "\\n")
-        if NEW_KEY in text or not _VARIABLE.search(text):
-            return f"{self.mark}{escaped}{self.mark}"
+        literal, *rest = _VARIABLE.split(text)
+        if not rest or NEW_KEY in text:
+            plain = json.dumps(text, ensure_ascii=False)
+            # In PHP a dollar begins a variable in any such text.
+            return plain.replace("$", r"\$") if self.special == "$" and not rest else plain
         if alone := _VARIABLE.fullmatch(text):
             return self.variable.format(alone[1])
-        read = _VARIABLE.sub(lambda match: self.within.format(self.variable.format(match[1])), escaped)
-        return self.with_variables.replace("{}", read)
+        parts = (
+            self.within.format(self.variable.format(one)) if turn % 2 else self._quoted(one)
+            for turn, one in enumerate((literal, *rest))
+        )
+        return self.with_variables.replace("{}", "".join(parts))
+
+    def _quoted(self, text: str) -> str:
+        escaped = json.dumps(text, ensure_ascii=False)[1:-1]
+        for one in self.special:
+            escaped = escaped.replace(one, one * 2 if one in "{}" else f"\\{one}")
+        return escaped
 
     def literal(self, value: Any, indent: str = "") -> str:
         """Return JSON as a literal. `indent`: that of the line on which it begins."""

@@ -22,6 +22,8 @@ PACKAGED, CHECKOUT = "guides", Path(__file__).parents[4] / "docs"
 PATH = "/docs/guides/"
 EXAMPLES = "examples"
 """The folder of the programs to which guides link, beside docs/ in a checkout."""
+PROGRAMS = (".py", ".mjs", ".mts", ".php", ".rb", ".go", ".java", ".cs", ".sh", ".md")
+"""What is served of it: a checkout may have other files there, also secret ones."""
 INDEX = "README"
 """The file whose headings and lists are the sidebar."""
 FILES = {
@@ -94,9 +96,11 @@ def examples() -> dict[str, Traversable]:
 
 def _below(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
     for one in folder.iterdir():
-        if one.is_dir() and not one.name.startswith("_"):
+        if one.name.startswith((".", "_")):
+            continue
+        if one.is_dir():
             yield from _below(one, f"{prefix}{one.name}/")
-        elif one.is_file():
+        elif one.name.endswith(PROGRAMS):
             yield prefix + one.name, one
 
 

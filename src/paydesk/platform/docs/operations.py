@@ -21,15 +21,15 @@ _NAMED = _DOCS.below(errors=(NOT_FOUND,))
 
 async def show_start(call: Call) -> Answer:
     """Show where to begin: what to build, the first order, and the search."""
-    site = call.shared.objects[Site]
+    site = await _site(call)
     return await site.once("/docs", partial(site.show, "start.html", here="/docs"))
 
 
 async def show_page(call: Call) -> Answer:
     """Show the page of an operation or a webhook, or with `.md` the same as Markdown."""
-    site = call.shared.objects[Site]
+    site = await _site(call)
     name = call.path.lower().replace("_", "-")
-    if name == RETIRED:
+    if name == RETIRED and site.has_applications:
         return await site.once(name, partial(site.show, "retired.html", here=f"/docs/{RETIRED}"))
     page = site.pages.get(name.removesuffix(AS_MARKDOWN))
     if page is None:
@@ -51,7 +51,8 @@ async def show_image(call: Call) -> Answer:
 
 async def show_example(call: Call) -> Answer:
     """Show a program of the guides."""
-    site, source = call.shared.objects[Site], guides.examples().get(call.path)
+    site = await _site(call)
+    source = guides.examples().get(call.path)
     if source is None:
         return await _missing(call)
     path = f"{guides.PATH}{guides.EXAMPLES}/{call.path}"
@@ -65,7 +66,7 @@ async def show_guides(call: Call) -> Answer:
 
 async def search(call: Call) -> Answer:
     """Search the documentation; with `part`, return the results alone."""
-    site = call.shared.objects[Site]
+    site = await _site(call)
     query = call.query.get("q", "").strip()[:QUERY_CHARACTERS_MAX]
     results = await site.find(query, call.address)
     if "part" in call.query:
@@ -75,12 +76,19 @@ async def search(call: Call) -> Answer:
 
 async def list_pages(call: Call) -> Answer:
     """List all pages for language models: each is Markdown too."""
-    site = call.shared.objects[Site]
+    site = await _site(call)
     return await site.once("/llms.txt", partial(site.text, "llms.txt", TEXT))
 
 
+async def _site(call: Call) -> Site:
+    site = call.shared.objects[Site]
+    await site.ready()
+    return site
+
+
 async def _guide(call: Call, path: str) -> Answer:
-    site, source = call.shared.objects[Site], guides.sources().get(path)
+    site = await _site(call)
+    source = guides.sources().get(path)
     name = path.removesuffix(AS_MARKDOWN)
     if source is not None and name != path:
         text = partial(guides.markdown, name)
@@ -95,12 +103,12 @@ async def _guide(call: Call, path: str) -> Answer:
 
 
 async def _missing(call: Call) -> Answer:
-    site, name = call.shared.objects[Site], call.path
+    site, name = await _site(call), call.path
     query = name.rpartition("/")[2].removesuffix(AS_MARKDOWN).replace("-", " ")[:QUERY_CHARACTERS_MAX]
     try:
         results = await site.find(query, call.address)
     except Refusal:
-        results = []  # The page is as unknown as before.
+        raise NOT_FOUND.with_reason("no such page, and the address searches too often") from None
     return site.show("search.html", status=404, missing=name, query=query, results=results)
 
 

@@ -18,7 +18,7 @@ from paydesk.core.limits.rates import Buckets, network
 from paydesk.platform.docs import code, guides
 from paydesk.platform.docs.pages import Page, pages_of
 from paydesk.platform.docs.search import Entry, Index
-from paydesk.platform.docs.sections import APPLICATIONS, DEVELOPMENT, OPERATORS, SECTIONS, Section
+from paydesk.platform.docs.sections import APPLICATIONS, DEVELOPMENT, OPERATORS, SECTIONS, Section, section_of
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi.notifications import Webhook
 from paydesk.platform.http.refusals.retired import DESCRIBED
@@ -43,8 +43,6 @@ HEADERS = (
     ("cache-control", "no-cache"),
 )
 TEXT, MARKDOWN = "text/plain; charset=utf-8", "text/markdown; charset=utf-8"
-ANYWHERE = "http://127.0.0.1:8377"
-"""The address in code if `public_url` is not set."""
 WEIGHTS: Mapping[str, float] = {APPLICATIONS: 1.8, OPERATORS: 0.7, DEVELOPMENT: 0.6}
 OF_TASKS, OF_GUIDES, OF_SETTINGS = 1.5, 1.2, 0.8
 DECLARED = ("errors", "settings", "webhook-events")
@@ -73,10 +71,11 @@ class Site:
         per_minute = settings.searches_per_minute_address
         self._searches: Buckets[str] = Buckets(per_minute, seconds=60, processes=processes)
         self._webhooks, self._at_hand = webhooks, at_hand or AtHand()
-        self._base_url = settings.public_url or ANYWHERE
+        self._base_url = settings.issuer
         self._rows: tuple[Operation, ...] = ()
-        self._answers: dict[str, Answer] = {}
-        self.has_console = False
+        self._answers: dict[str, asyncio.Task[Answer]] = {}
+        self._building, self._is_ready = asyncio.Lock(), False
+        self.has_console = self.has_applications = False
         self.documents: list[str] = []
         """The addresses of its OpenAPI documents."""
 
@@ -84,14 +83,28 @@ class Site:
         """Set the operations of the listener."""
         self._rows = tuple(row for row in rows if row.surface != "console")
         self.documents = sorted(row.path for row in self._rows if row.path.startswith("/openapi"))
-        self.has_console = any(row.surface == "operator" for row in self._rows)
+        surfaces = {row.surface for row in self._rows}
+        self.has_console, self.has_applications = "operator" in surfaces, "application" in surfaces
+
+    async def ready(self) -> None:
+        """Build what all pages share, once and in a thread: it takes a second, in which payments go on."""
+        if not self._is_ready:
+            async with self._building:
+                if not self._is_ready:
+                    await asyncio.to_thread(self._build)
+                    self._is_ready = True
+
+    def _build(self) -> Index:
+        guides.groups(), guides.examples()  # They keep what they find.
+        return self.index
 
     @cached_property
     def pages(self) -> dict[str, Page]:
         """The pages by name, in the order of their sections."""
-        webhooks = self._webhooks if any(row.surface == "application" for row in self._rows) else ()
-        document = openapi.document(self._rows, webhooks)
-        pages = sorted(pages_of(self._rows, document, webhooks), key=lambda page: SECTIONS.index(page.section))
+        webhooks = self._webhooks if self.has_applications else ()
+        rows = [row for row in self._rows if section_of(row) is not None]
+        document = openapi.document(rows, webhooks)
+        pages = sorted(pages_of(rows, document, webhooks), key=lambda page: SECTIONS.index(page.section))
         return {page.name: page for page in pages}
 
     @cached_property
@@ -123,10 +136,14 @@ class Site:
         return self._at_hand.identifiers().get(name, "")
 
     async def once(self, path: str, make: Callable[[], Answer]) -> Answer:
-        """Return the answer at a path, made at the first request, in a thread: the first one takes a second."""
-        if path not in self._answers:
-            self._answers[path] = await asyncio.to_thread(make)
-        return self._answers[path]
+        """Return the answer at a path, made once, in a thread, at the first request; a failure is not kept."""
+        if path not in self._answers or self._answers[path].cancelled():
+            self._answers[path] = asyncio.create_task(asyncio.to_thread(make))
+        try:
+            return await asyncio.shield(self._answers[path])
+        except Exception:
+            self._answers.pop(path, None)
+            raise
 
     def count_search(self, address: str) -> None:
         """Count a search. Raises `TOO_MANY_REQUESTS`."""
@@ -137,6 +154,7 @@ class Site:
     async def find(self, query: str, address: str) -> list[tuple[Entry, str]]:
         """Return the best entries of the search, with the part of their text that fits. Raises `TOO_MANY_REQUESTS`."""
         self.count_search(address)
+        await self.ready()
         return await asyncio.to_thread(lambda: self.index.find(query))
 
     def show(self, template: str, *, here: str = "", status: int = 200, **values: Any) -> Answer:

@@ -31,26 +31,35 @@ class ConstantEndpoint(Endpoint):
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
         reply = await super()._reply(request, receive, identity, address)
         is_kept = reply.status == 200 and "no-store" not in dict(reply.headers).get("cache-control", "no-store")
-        return _for_client(reply, request.headers) if is_kept else reply
+        return _for_client(reply, request.headers, is_asked_often=not request.query_string) if is_kept else reply
 
 
-def _for_client(reply: Reply, headers: Mapping[str, str]) -> Reply:
-    """Return the reply with its tag: without a body if the client has it, else compressed if the client accepts it."""
-    tag, packed = _forms(reply.body)
+def _for_client(reply: Reply, headers: Mapping[str, str], *, is_asked_often: bool) -> Reply:
+    """Return the reply with its tag: without a body if the client has it, else compressed if the client accepts it.
+
+    What answers a query is made anew each time: searches would take the place of the pages.
+    """
+    tag = (_tag if is_asked_often else _tag.__wrapped__)(reply.body)
     own = (*reply.headers, ("etag", tag), ("vary", "accept-encoding"))
     if _names(headers.get("if-none-match", ""), tag):
         # RFC 9110 section 15.4.5: a 304 has no Content-Length, so it is sent as a stream.
         return Reply(304, b"", own, reply.media_type, stream=_nothing())
     is_text = reply.media_type.startswith(COMPRESSED) and len(reply.body) >= COMPRESSED_BYTES_MIN
     if is_text and _accepts_gzip(headers.get("accept-encoding", "")):
+        packed = (_packed if is_asked_often else _packed.__wrapped__)(reply.body)
         return msgspec.structs.replace(reply, body=packed, headers=(*own, ("content-encoding", "gzip")))
     return msgspec.structs.replace(reply, headers=own)
 
 
 @lru_cache(KEPT_MAX)
-def _forms(body: bytes) -> tuple[str, bytes]:
-    """Return the tag of a body, weak because it is that of both forms, and the compressed body."""
-    return f'W/"{sha256(body).hexdigest()[:32]}"', gzip.compress(body, mtime=0)
+def _tag(body: bytes) -> str:
+    """Return the tag of a body, weak because it is that of its compressed form too."""
+    return f'W/"{sha256(body).hexdigest()[:32]}"'
+
+
+@lru_cache(KEPT_MAX)
+def _packed(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
 
 
 def _names(if_none_match: str, tag: str) -> bool:

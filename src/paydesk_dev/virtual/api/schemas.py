@@ -119,6 +119,8 @@ def _field(description: str, *, repr: bool = True) -> Any:  # noqa: A002 - as py
 class VirtualActionRequest(Model):
     """`POST /virtual/v1/terminals/{terminal_id}/actions`: the action, and the one field that it takes, if any."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "tap", "card": "visa_approved"}]})
+
     action: ActionName = Field(examples=["tap"])
     card: Annotated[_Card | None, _FITS] = _field("Of `tap`, `insert`, `swipe` and `phone`: the test card.")
     digits: Annotated[_Digits | None, _FITS] = _field("Of `pin`.", repr=False)

@@ -69,10 +69,20 @@ def _without_card_data(reference_id: str) -> str:
     return reference_id
 
 
+EXAMPLE: dict[str, Any] = {
+    "outcome": "approved",
+    "payment_method": {"id": "visa", "type": "credit_card"},
+    "card": {"first_digits": "503175", "last_digits": "0604", "entry_mode": "chip"},
+    "paid_amount": "24.90",
+    "authorization_code": "831000",
+    "reference_id": "115019989861",
+}
+
+
 class Report(Model):
     """The outcome of an order at the terminal. A result in another form is accepted and recorded as unreadable."""
 
-    model_config = ConfigDict(title="Result")
+    model_config = ConfigDict(title="Result", json_schema_extra={"examples": [EXAMPLE]})
 
     boot_id: Annotated[str, Field(pattern="^[0-9A-Fa-f-]{36}$")] | None = None
     outcome: Outcome

@@ -5,10 +5,16 @@ const find = document.querySelector("#find");
 let typed = 0;
 find?.addEventListener("input", async () => {
   const mine = ++typed, query = find.value.trim();
-  if (query.length < 2) return;
-  const answer = await fetch(`/docs/search?part=results&q=${encodeURIComponent(query)}`);
-  const text = await answer.text();
-  if (mine !== typed || !answer.ok) return;
+  await new Promise(later => setTimeout(later, 200));
+  if (query.length < 2 || mine !== typed) return;
+  let text;
+  try {
+    const answer = await fetch(`/docs/search?part=results&q=${encodeURIComponent(query)}`);
+    text = answer.ok ? await answer.text() : `<p>${answer.status === 429 ? "Too many searches: try again in a minute." : "The search failed: press Enter."}</p>`;
+  } catch {
+    text = "<p>The service did not answer.</p>";
+  }
+  if (mine !== typed) return;
   const main = document.querySelector("main");
   const results = document.createElement("div");
   results.className = "results";

@@ -201,8 +201,10 @@ def _operation(row: Operation, shared: _Shared) -> Json:
         described["requestBody"] = {"required": is_required, "content": content}
     elif row.raw_body:
         model = row.described_body
-        raw = shared.schemas.of_request(model) if model else ANY_OBJECT
-        described["requestBody"] = {"required": False, "content": {JSON: {"schema": raw}}}
+        raw: Json = {"schema": shared.schemas.of_request(model) if model else ANY_OBJECT}
+        if model and (example := fields.example(model)):
+            raw["example"] = example
+        described["requestBody"] = {"required": False, "content": {JSON: raw}}
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in errors_in_order(row):
         by_status.setdefault(kind.status, []).append(kind)

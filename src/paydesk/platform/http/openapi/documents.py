@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -101,7 +102,8 @@ def _serving(name: str, operations: tuple[Operation, ...], webhooks: Sequence[We
 
     async def show(call: Call) -> Answer:
         """Get the OpenAPI 3.1 document."""
-        return document(None if one.surface == "operators_public" else call.settings.public_url)
+        server = None if one.surface == "operators_public" else call.settings.public_url
+        return await asyncio.to_thread(document, server)
 
     own = Rows(one.surface, transaction="none", is_constant=True, development=one.development)
     return own.get(one.path, "openapi" if one.is_for_applications else f"openapi_{name}", show, media_type=JSON)

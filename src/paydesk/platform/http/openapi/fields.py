@@ -77,9 +77,9 @@ def _merged(schema: Schema, named: Schema) -> Schema:
 
 def _either(one: Any, other: Any) -> Any:
     """Return the schema of a member that two parts or variants have: constants become a choice."""
-    if not isinstance(other, Mapping) or other.get("maxLength") == 0:
+    if not isinstance(other, Mapping) or "not" in other:
         return one  # The other variant has no such member.
-    if not isinstance(one, Mapping) or one.get("maxLength") == 0:
+    if not isinstance(one, Mapping) or "not" in one:
         return other
     if "const" in one and "const" in other and one["const"] != other["const"]:
         return {"enum": [one["const"], other["const"]]}
@@ -135,14 +135,25 @@ def _rules(schema: Schema) -> str:
 
 
 def example(model: type[BaseModel]) -> Any:
-    """Return a valid request of the required fields, or None if the schema does not give one."""
+    """Return a valid request of the required fields; without any, of the first one that says more than yes.
+
+    None if the schema does not give one.
+    """
     schema = plain(model.model_json_schema())
-    made = _example(schema, schema.get("$defs", {}))
+    named = schema.get("$defs", {})
+    made = _example(schema, named)
+    if made == {}:
+        optional = ({name: _example(child, named)} for name, child in schema.get("properties", {}).items())
+        made = next((one for one in optional if True not in one.values() and _is_valid(model, one)), made)
+    return made if _is_valid(model, made) else None
+
+
+def _is_valid(model: type[BaseModel], body: Any) -> bool:
     try:
-        model.model_validate(made)
+        model.model_validate(body)
     except ValidationError:
-        return None
-    return made
+        return False
+    return True
 
 
 def _example(schema: Schema, named: Schema) -> Any:

@@ -30,6 +30,7 @@ class Schemas:
         by_key, made = models_json_schema([(model, "validation") for model in models], ref_template="{model}")
         requests: dict[str, Json] = made.get("$defs", {})
         titles = {name: schema.get("title", name) for name, schema in requests.items()}
+        assert len(set(titles.values())) == len(titles), f"two requests have one name: {sorted(titles.values())}"
         self._requests = {model: titles[by_key[model, "validation"]["$ref"]] for model in models}
         named = {
             titles[name]: _tidy(_renamed(schema, titles), in_request=True)
