@@ -127,7 +127,7 @@ def page_of_errors() -> str:
         rows = [(row, own) for row, every in kinds if row.surface == surface and (own := _own(row, every))]
         if rows:
             parts += [f"### {surface.capitalize()}", *([_NOTES[surface]] if surface in _NOTES else [])]
-            parts.append(table(("Operation", "Its errors"), ((_named(row), _codes(own)) for row, own in rows)))
+            parts.append("\n".join(f"- {_named(row)}: {_codes(own)}" for row, own in rows))
     every = {GONE, *(kind for kind, _ in _SHARED), *(kind for _, some in kinds for kind in some)}
     parts += ["## Every error", table(("Error", "`repeat`", "Message, and **what to do**"), _alike(every))]
     return page(*parts)

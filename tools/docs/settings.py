@@ -24,8 +24,9 @@ _SETTINGS_HEAD = """\
 
 A setting is a name in the TOML file whose path is in `PAYDESK_SETTINGS`, or an environment variable: `PAYDESK_` and the
 name in capitals, such as `PAYDESK_DATABASE_URL`, which takes precedence. Lists are comma-separated there. An invalid or
-unknown setting prevents the start, with a message that names it. 0 turns a rate limit off: those per second, minute or
-hour."""
+unknown setting prevents the start, with a message that names it. 0 turns a rate limit off.
+`serve` needs `public_url`; see to `operator_public_url`, `database_url`, `keys_file`, `trusted_proxies`,
+`acquirers_file` and `metrics_token` too."""
 
 _LIMITS_HEAD = """\
 # Limits

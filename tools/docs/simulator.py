@@ -76,7 +76,7 @@ Authorization: Bearer PDT-…
 
 The `outcome` in the answer is `approved` with `reference_id` and `authorization_code`, `declined` with a
 `status_detail`, `unknown` without an answer (report that: the service inquires), or `not_sent` if the card was not
-charged. A terminal must store that it is about to call, and repeat the call under the same id after a crash."""
+charged. A terminal must store that it is about to call, and after a crash not call again: the verdict is `hold`."""
 
 
 def page_of_simulator() -> str:
