@@ -66,7 +66,7 @@ def wrong_code(shared: Shared) -> None:
 
 
 def search(shared: Shared) -> None:
-    """Somebody searches in the documentation."""
+    """A reader searches in the documentation."""
     shared.objects[Site].count_search(HOME)
 
 
