@@ -89,7 +89,7 @@ class Faults:
         self._all: dict[str, Active] = {}
         self._signals = Signals()
         self.on_wire = False
-        """Whether a fault of tills or terminals can fire."""
+        """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
         self.generation = 0
         """Counts the resets: what was held before goes on."""
         try:
@@ -199,17 +199,19 @@ class Faults:
                 await waiter.wait(left)
         return True
 
-    async def pause(self, active: Active, firing: Firing, seconds: float | None) -> None:
-        """Hold a firing for these seconds; without them until its fault is released or removed."""
-        generation = self.generation
-        firing.is_held = seconds is None
+    async def pause(
+        self, active: Active, firing: Firing, seconds: float | None, is_met: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Hold a firing for these seconds, until the condition is met, or until its fault is released or removed."""
+        generation, firing.is_held = self.generation, True
 
         def is_over() -> bool:
-            is_free = seconds is None and (active.is_released or active.is_removed)
-            return is_free or self.generation != generation
+            return active.is_released or active.is_removed or self.generation != generation or is_met()
 
+        self._changed()
         await self.until(is_over, HELD_SECONDS_MAX if seconds is None else seconds)
         firing.is_held = False
+        self._changed()
 
     def fired_for(self, request_ids: Collection[str]) -> Iterable[tuple[Active, Firing]]:
         """Yield the firings of requests with these ids."""
@@ -220,9 +222,14 @@ class Faults:
 
     def _changed(self) -> None:
         self.on_wire = any(
-            one.fault.edge in ON_WIRE and not one.is_spent and not one.of_header for one in self._all.values()
+            one.fault.edge in ON_WIRE and (not (one.is_spent or one.of_header) or any(map(_is_held, one.firings)))
+            for one in self
         )
         self.notify()
+
+
+def _is_held(firing: Firing) -> bool:
+    return firing.is_held
 
 
 def seen_terminal(firing: Firing) -> str:
