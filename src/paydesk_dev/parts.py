@@ -14,6 +14,7 @@ from paydesk_dev.api import API
 from paydesk_dev.console import terminals
 from paydesk_dev.credentials_file import KeptCredentials
 from paydesk_dev.faults import console as faults_console
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
@@ -22,6 +23,8 @@ from paydesk_dev.resending import page as resending
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.page_keys import page_url
 from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.wire.requests import Requests
+from paydesk_dev.wire.wire import Wire
 
 _ADDITIONS = Additions(
     {**faults_console.ADDITIONS, **resending.ADDITIONS, **terminals.ADDITIONS},
@@ -52,8 +55,8 @@ def parts(
         objects = (*objects, from_docs.at_hand(kept))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, _ADDITIONS, *objects),
-        wire=HeldAnswers,
+        objects=(COURIER, REPAIRS, _ADDITIONS, Requests(API.operations), Faults(), *objects),
+        wire=lambda app, shared: Wire(HeldAnswers(app, shared), shared),
         development=True,
         loopback_allowed=True,
         https_host_names=https_host_names,

@@ -15,3 +15,6 @@ IN_ONE_PIECE = "paydesk.in_one_piece"
 """A function that sends status, headers and body, or returns False."""
 DISCONNECTED = "paydesk.disconnected"
 """A function that returns whether the client has closed its connection."""
+BREAK = "paydesk.break"
+"""A function that breaks the connection: with True it is reset, with False closed after what was sent. Nothing in
+production calls it."""

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 from paydesk.core import errors, runtime
 from paydesk.core.errors import ErrorKind
 from paydesk.platform.http import body, request_log
-from paydesk.platform.http.asgi import DISCONNECTED, IN_ONE_PIECE
+from paydesk.platform.http.asgi import BREAK, DISCONNECTED, IN_ONE_PIECE
 from paydesk.platform.http.reply import refused, request_id
 from paydesk.platform.http.request import TARGET_HOST, forwarded_address
 from paydesk.platform.http.server.evictable import LINGER_SECONDS, EvictableProtocol
@@ -155,6 +155,7 @@ class BoundedProtocol(EvictableProtocol):
         scope["extensions"] = {
             IN_ONE_PIECE: partial(self._send_in_one_piece, cycle),
             DISCONNECTED: partial(getattr, cycle, "disconnected"),
+            BREAK: self.break_off,
         }
         return cycle
 

@@ -138,6 +138,17 @@ class EvictableProtocol(HttpToolsProtocol):
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
         self.transport.abort()
 
+    def break_off(self, reset: bool) -> None:  # noqa: FBT001 - an extension of ASGI has no names
+        """Break the connection under its running request: reset it, or close it after what was sent."""
+        assert self._running is not None, "an application calls it"
+        self._running.disconnected = True
+        if not reset:
+            self.transport.close()
+            return
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+        self.transport.abort()
+
     @property
     def _socket(self) -> Any:
         return self.transport.get_extra_info("socket")

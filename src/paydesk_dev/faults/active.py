@@ -1,0 +1,247 @@
+"""The faults of this process, in memory: which of them a request meets, and how often each has fired."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from paydesk.core import faults, ids, runtime
+from paydesk.core.faults import EVERY, Edge, Fault, FaultRefused, Kind
+from paydesk.core.signals import Signals
+from paydesk.platform.process.node import StartRefused
+
+FAULTS_MAX = 500
+FIRINGS_MAX = 200
+"""The firings that are kept of each fault: the last ones."""
+TOPIC = "firing"
+"""The signal that a fault has fired, was released or removed."""
+ON_WIRE: tuple[Edge, ...] = ("till", "terminal")
+HELD_SECONDS_MAX = 60.0
+
+log = structlog.get_logger("faults")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as faults match it: its names at the edge, and what is known of it by the names of `match`."""
+
+    edge: Edge
+    names: Collection[str]
+    facts: Mapping[str, str]
+    request_id: str = ""
+    key: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Firing:
+    """One firing of a fault. `answer`: status and body that the sender got, or would have got."""
+
+    number: int
+    kind: Kind
+    time_ms: int
+    seen: Seen
+    operation: str
+    is_held: bool = False
+    answer: tuple[int, Any] | None = None
+    order: str = ""
+    """The order that the request was about, or made."""
+
+
+@dataclass(eq=False, slots=True)
+class Active:
+    """A fault with its count. `of_header`: it was a header of its one request."""
+
+    id: str
+    fault: Fault
+    created_ms: int
+    of_header: bool = False
+    matched: int = 0
+    begun: int = 0
+    """Its firings, with those that are not over."""
+    fired: int = 0
+    firings: deque[Firing] = field(default_factory=lambda: deque(maxlen=FIRINGS_MAX))
+    is_released: bool = False
+    is_removed: bool = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it never fires again."""
+        return 0 < self.fault.times <= self.begun
+
+    def matches(self, seen: Seen) -> bool:
+        """Return whether the request is one of those that the fault counts."""
+        fault = self.fault
+        return (
+            not self.is_spent
+            and (fault.request == EVERY or fault.request in seen.names)
+            and all(seen.facts.get(name) == value for name, value in fault.match.items())
+        )
+
+
+class Faults:
+    """All faults, the oldest first. `lines`: those of the settings, which a restart makes again."""
+
+    def __init__(self, lines: str = "") -> None:
+        self._all: dict[str, Active] = {}
+        self._signals = Signals()
+        self.on_wire = False
+        """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
+        self.generation = 0
+        """Counts the resets: what was held before goes on."""
+        try:
+            for fault in faults.parse_all(lines):
+                self.add(fault, 0)
+        except FaultRefused as error:
+            raise StartRefused(f"faults: {error}.") from None
+
+    def bind(self, signals: Signals) -> None:
+        """Set the signals of the process, which end all waiting when it stops."""
+        self._signals = signals
+
+    def __iter__(self) -> Iterator[Active]:
+        return iter(tuple(self._all.values()))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no fault can be added."""
+        return len(self._all) >= FAULTS_MAX
+
+    def find(self, fault_id: str) -> Active | None:
+        """Return the fault with this id."""
+        return self._all.get(fault_id)
+
+    def add(self, fault: Fault, now_ms: int, *, of_header: bool = False) -> Active:
+        """Add a fault. A spent one of a header makes room."""
+        if self.is_full:
+            old = next((one.id for one in self if one.of_header and one.is_spent), None)
+            self._all.pop(old or "", None)
+        active = Active(f"FLT{ids.ordered_ulid(now_ms)}", fault, now_ms, of_header)
+        self._all[active.id] = active
+        self._changed()
+        return active
+
+    def remove(self, *removed: Active) -> None:
+        """Remove faults; what they hold goes on."""
+        for active in removed:
+            active.is_removed = True
+            self._all.pop(active.id, None)
+        self._changed()
+
+    def release(self, active: Active) -> None:
+        """Let go what the fault holds, and hold nothing later."""
+        active.is_released = True
+        self._changed()
+
+    def count_anew(self) -> None:
+        """Forget what was counted and what has fired; nothing is held any longer."""
+        self.generation += 1
+        for active in self:
+            if active.of_header:
+                self._all.pop(active.id)
+            active.matched = active.begun = active.fired = 0
+            active.firings.clear()
+            active.is_released = False
+        self._changed()
+
+    def matched_names(self, edge: Edge) -> set[str]:
+        """Return the names in `match` of the faults of an edge that can still fire."""
+        return {name for one in self if one.fault.edge == edge and not one.is_spent for name in one.fault.match}
+
+    def take(self, seen: Seen, operation: str, now_ms: int) -> tuple[Active, Firing] | None:
+        """Count the request, and return the firing that it meets: of the oldest fault that fires."""
+        for active in self:
+            if active.fault.edge != seen.edge or active.of_header or not active.matches(seen):
+                continue
+            active.matched += 1
+            if active.fault.hits(active.matched):
+                return active, self.begin(active, seen, operation, now_ms)
+        return None
+
+    def begin(self, active: Active, seen: Seen, operation: str, now_ms: int) -> Firing:
+        """Return a new firing, which is shown once it is noted."""
+        active.begun += 1
+        self._changed()
+        kind, order = active.fault.kind_at(active.begun), seen.facts.get("order", "")
+        return Firing(active.begun, kind, now_ms, seen, operation, order=order)
+
+    def note(self, active: Active, firing: Firing) -> None:
+        """Log a firing and show it to those that wait for it."""
+        active.fired += 1
+        active.firings.append(firing)
+        facts, seen = {"order": firing.order, "terminal_id": seen_terminal(firing)}, firing.seen
+        log.info(
+            "fault_fired",
+            fault=active.id,
+            edge=active.fault.edge,
+            kind=str(firing.kind),
+            operation=firing.operation,
+            request_id=seen.request_id,
+            **{name: value for name, value in facts.items() if value},
+        )
+        self._changed()
+
+    def notify(self) -> None:
+        """Make all that wait look again."""
+        self._signals.notify_local((TOPIC,))
+
+    async def until(self, is_met: Callable[[], bool], seconds: float) -> bool:
+        """Return whether the condition is met, at the latest after these seconds or when the process stops."""
+        deadline = runtime.monotonic() + seconds
+        while not is_met():
+            with self._signals.subscribe(TOPIC, "stop") as waiter:
+                left = deadline - runtime.monotonic()
+                if self._signals.stopping or left <= 0:
+                    return is_met()
+                await waiter.wait(left)
+        return True
+
+    async def pause(
+        self, active: Active, firing: Firing, seconds: float | None, is_met: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Hold a firing for these seconds, until the condition is met, or until its fault is released or removed."""
+        generation, firing.is_held = self.generation, True
+
+        def is_over() -> bool:
+            return active.is_released or active.is_removed or self.generation != generation or is_met()
+
+        self._changed()
+        await self.until(is_over, HELD_SECONDS_MAX if seconds is None else seconds)
+        firing.is_held = False
+        self._changed()
+
+    def fired_for(self, request_ids: Collection[str]) -> Iterable[tuple[Active, Firing]]:
+        """Yield the firings of requests with these ids."""
+        for active in self:
+            for firing in active.firings:
+                if firing.seen.request_id in request_ids:
+                    yield active, firing
+
+    def _changed(self) -> None:
+        self.on_wire = any(
+            one.fault.edge in ON_WIRE and (not (one.is_spent or one.of_header) or any(map(_is_held, one.firings)))
+            for one in self
+        )
+        self.notify()
+
+
+def _is_held(firing: Firing) -> bool:
+    return firing.is_held
+
+
+def seen_terminal(firing: Firing) -> str:
+    """Return the terminal of a firing; empty if it is not known."""
+    return firing.seen.facts.get("terminal", "")
+
+
+def mine(active: Active, facts: Mapping[str, str]) -> bool:
+    """Return whether a fault is of the caller that has these facts."""
+    return all(active.fault.match.get(name) == value for name, value in facts.items())
+
+
+def limited_to(fault: Fault, facts: Mapping[str, str]) -> Fault:
+    """Return the fault for the requests of this caller alone."""
+    return replace(fault, match={**fault.match, **facts})
