@@ -1,4 +1,4 @@
-"""The development endpoints: the clock, the reset, the demo inbox, and the acquirer of virtual terminals."""
+"""The development endpoints: clock, reset, demo inbox, scenes of tests, and the acquirer of virtual terminals."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.platform.operation import Operation, Query
 from paydesk.platform.rows import Rows
 from paydesk.platform.web import assets, html
+from paydesk_dev.charges import OPERATIONS as CHARGES
 from paydesk_dev.clock import handlers
 from paydesk_dev.inbox import callback
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.inbox.notifications import OPERATIONS as NOTIFICATIONS
 from paydesk_dev.reset import reset
+from paydesk_dev.scenes import OPERATIONS as SCENES
 from paydesk_dev.schemas import (
     Accepted,
     AcquirerOutcome,
@@ -137,5 +140,8 @@ OPERATIONS: tuple[Operation, ...] = (
             " as `POST /virtual/v1/terminals` does, with their points of sale."
         ),
     ),
+    *SCENES,
+    *NOTIFICATIONS,
+    *CHARGES,
     *assets.operations("paydesk_dev.inbox", development=True),
 )

@@ -55,6 +55,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_verify_delivery": {"headers": {"X-Signature": "ts=1,v1=0a1b2c"}, "body_base64": "e30="},
     "clock_move": {"advance": "1s"},
     "dev_reset": {},
+    "create_scene": {},
     "operator_send_request": {},
 }
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
@@ -199,7 +200,10 @@ async def _viewer(attempt: Attempt) -> Reply:
     return await attempt.send(token=(await operator(attempt.service, "viewer")).token)
 
 
-@TABLE.way("clock_show/forbidden", "clock_move/forbidden", "dev_reset/forbidden")
+@TABLE.way(
+    *("clock_show/forbidden", "clock_move/forbidden", "dev_reset/forbidden"),
+    *("create_scene/forbidden", "list_notifications/forbidden", "list_charges/forbidden"),
+)
 async def _foreign_origin(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Origin": "https://other.example"})
 

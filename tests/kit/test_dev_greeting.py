@@ -6,9 +6,9 @@ import contextlib
 import os
 from pathlib import Path
 
-from paydesk_dev.dev.service import Options, Playable, greeting
+from paydesk_dev.dev.greeting import Playable, greeting
 
-OPTIONS = Options("127.0.0.1", 0, Path("data"), Path("data/credentials.json"))
+CREDENTIALS = Path("data/credentials.json")
 ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 CONSOLE = "http://127.0.0.1:8377/console/enter?key=7f"
 PLAYABLE = Playable(ID, f"http://127.0.0.1:8377/virtual/{ID}?key=1-7f")
@@ -17,8 +17,8 @@ PLAYABLE = Playable(ID, f"http://127.0.0.1:8377/virtual/{ID}?key=1-7f")
 def test_the_first_line_is_for_programs() -> None:
     """It has the address of the service; then come those of the console and of a virtual terminal, if there is one."""
     ready, console = "paydesk ready http://127.0.0.1:8377", f"console {CONSOLE}"
-    assert greeting(OPTIONS, "http://127.0.0.1:8377", CONSOLE, None).splitlines() == [ready, console]
-    assert greeting(OPTIONS, "http://127.0.0.1:8377", CONSOLE, PLAYABLE).splitlines() == [
+    assert greeting(CREDENTIALS, "http://127.0.0.1:8377", CONSOLE, None).splitlines() == [ready, console]
+    assert greeting(CREDENTIALS, "http://127.0.0.1:8377", CONSOLE, PLAYABLE).splitlines() == [
         ready,
         console,
         f"virtual terminal {PLAYABLE.page_url}",
@@ -30,7 +30,7 @@ def test_a_terminal_also_gets_what_to_try() -> None:
     ours, theirs = os.openpty()
     with os.fdopen(ours), os.fdopen(theirs, "w") as terminal, contextlib.redirect_stdout(terminal):
         ready, console, page, order, sign_in = greeting(
-            OPTIONS, "http://127.0.0.1:8377", CONSOLE, PLAYABLE
+            CREDENTIALS, "http://127.0.0.1:8377", CONSOLE, PLAYABLE
         ).splitlines()
     assert ready == "paydesk ready http://127.0.0.1:8377"
     assert console == f"console {CONSOLE}"

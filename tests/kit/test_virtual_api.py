@@ -104,7 +104,8 @@ async def test_a_deleted_terminal_leaves_no_journal(database: Database, tmp_path
     """Its file goes; those of others stay."""
     async with running(database, development=True, has_fleet=True, journals=tmp_path) as service:
         kept, deleted = [await create(service, seed=7) for _ in range(2)]
-        assert json.loads((tmp_path / f"{kept.id}.json").read_text())["seed"] == 7
+        journal = json.loads((tmp_path / f"{kept.id}.json").read_text())
+        assert (journal["seed"], journal["is_quick"]) == (7, True)
         assert _journals(tmp_path) == {kept.id, deleted.id}
         assert (await deleted.delete()).status == 204
         assert _journals(tmp_path) == {kept.id}
@@ -360,7 +361,7 @@ async def test_a_terminal_that_may_be_charging_is_deleted_at_the_end_of_its_orde
         settings = Settings(acquirer="simulator")
         async with playing(database, clock=clock, settings=settings, journals=tmp_path) as service:
             before, person = await _pos_ids(service), await operator(service)
-            virtual = await create(service)
+            virtual = await create(service, pace="real")
             order_id = await virtual.order()
             await virtual.screen("present_card")
             await virtual.act("tap", card="no_answer")

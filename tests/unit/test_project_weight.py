@@ -16,7 +16,7 @@ LINES_MAX = {
     "src/paydesk/operators": 14_840,
     "src/paydesk/service": 1_330,
     "src/paydesk/commands": 3_920,
-    "src/paydesk_dev": 16_250,
+    "src/paydesk_dev": 17_900,
     "tools": 2_590,
 }
 MODULES_MAX = 18

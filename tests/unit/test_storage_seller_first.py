@@ -27,6 +27,7 @@ _ATTENTION = "finds, of all sellers, what is open and needs a person, by an inde
 _NEXT_DUE = "counts what is due next of all sellers, in development"
 _READINGS = "counts, for the operators' monitoring, what is open of all sellers, by an index of open rows"
 _UNSERVED = "counts, at the start of a node, what is open of all sellers, by indexes of open rows"
+_INBOX = "the demo inbox gets notifications of all sellers: of which an order is, is found by its id"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
 _LEDGER = "shows the simulated acquirer's ledger of all sellers, to tests"
 _KITS = "the database of a conformance run has one seller"
@@ -111,6 +112,8 @@ ALLOWED = {
     "paydesk_dev.clock.next_due.COUNT_REVERSALS": _NEXT_DUE,
     "paydesk_dev.clock.next_due.COUNT_DELIVERIES": _NEXT_DUE,
     "paydesk_dev.clock.clock.DATED": _CLOCK_BACK,
+    "paydesk_dev.inbox.store._COUNT": _INBOX,
+    "paydesk_dev.inbox.store._PAGE": _INBOX,
     "paydesk_dev.clock.clock.TOKENS": _CLOCK_BACK,
     "paydesk_dev.reset.reset.UNFINISHED": _RESET,
     "paydesk_dev.reset.reset.LEASED_TERMINALS": _RESET,

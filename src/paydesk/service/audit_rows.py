@@ -27,6 +27,7 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "orders.create": ("Added", "order", "/orders"),
     "orders.export": ("Exported", "order", "/orders"),
     "requests.send": ("Sent again", "request", "/requests"),
+    "scenes.create": ("Added", "scene of a test", "/sellers"),
     "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
 }
 """What no row records, or none any more, because old entries are read for ever: what was done, to what, and where the

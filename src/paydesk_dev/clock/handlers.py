@@ -29,7 +29,7 @@ from paydesk_dev.clock import clock as dev_clock
 from paydesk_dev.clock import next_due
 from paydesk_dev.clock.next_due import Due
 from paydesk_dev.credentials_file import KeptCredentials
-from paydesk_dev.inbox import callback, store
+from paydesk_dev.inbox import callback, notifications, store
 from paydesk_dev.inbox import checks as inbox_checks
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
@@ -43,7 +43,7 @@ SLICE_ENTRIES = 50
 
 async def receive(call: Call) -> Handled:
     """Receive a notification; store it with whether its signatures are valid."""
-    secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys))
+    secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys, call.body))
     checks = inbox_checks.check(
         secrets, call.headers, call.query.get("data.id", ""), call.body, runtime.wall_ns() / 1_000_000_000
     )
@@ -57,6 +57,7 @@ async def receive(call: Call) -> Handled:
     with contextlib.suppress(_OrderRemoved):
         await call.database.write(add)
         call.database.signals.hint("inbox")
+        call.database.signals.notify((notifications.TOPIC,))
     return Answer(200, {})
 
 

@@ -15,6 +15,7 @@ from paydesk.commands.local.local import fast_loop, import_structlog, load_setti
 EPILOG = examples(
     "paydesk dev",
     "paydesk dev --fresh",
+    "paydesk dev --bare --port 0",
     "paydesk dev --tls",
     "paydesk dev --proxy",
     "paydesk dev --port 0 --data /var/tmp/paydesk --credentials credentials.json",
@@ -47,6 +48,14 @@ def dev(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             "--fresh",
             help="Remove the development database and start anew. Server keys stay; another database is refused.",
+        ),
+    ] = False,
+    bare: Annotated[
+        bool,
+        typer.Option(
+            "--bare",
+            help="Add no demo data. The credentials file has the operator's token alone; `POST /dev/scenes` adds a"
+            " seller, an application and tokens.",
         ),
     ] = False,
     tls: Annotated[
@@ -100,7 +109,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
     from paydesk_dev.dev import service as development
 
     options = development.Options(
-        host, port, data, credentials or data / "credentials.json", fresh, https_port, proxied_port
+        host, port, data, credentials or data / "credentials.json", fresh, bare, https_port, proxied_port
     )
     settings = load_settings(**development.overrides(base, options))
     run(development.run(options, settings), fast_loop())

@@ -25,6 +25,7 @@ from paydesk.engine.oauth.clients.authentication import Application
 from paydesk.engine.oauth.tokens import Lifetimes
 from paydesk.engine.sellers import passwords
 from paydesk.engine.sellers.sessions import SELLERS
+from paydesk.engine.sellers.store import Seller
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.operators.accounts.credentials import new_password
 from paydesk.platform.process.node import StartRefused
@@ -32,8 +33,10 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk_dev.console_key import ConsoleKey
 from paydesk_dev.dev import demo_operator
-from paydesk_dev.dev.demo import CALLBACK, INBOX, Demo
+from paydesk_dev.dev.demo import Demo
+from paydesk_dev.inbox.receiver import PATH as INBOX
 from paydesk_dev.proxy.access import ProxyAccess
+from paydesk_dev.scenes import CALLBACK
 from paydesk_dev.tls.https import Https
 from paydesk_dev.virtual.page_keys import page_url
 
@@ -70,7 +73,8 @@ class CredentialsFile:
     database: Database
     keys: Keys
     settings: Settings
-    demo: Demo
+    demo: Demo | None
+    """None for `--bare`: the file has the operator's token alone."""
     base_url: str
     now_ms: int
     spare_password: Awaitable[NewPassword | None]
@@ -83,29 +87,39 @@ class CredentialsFile:
         """Update the file and return the id of the demo operator. Raises `StartRefused` if it cannot be written."""
         previous = _read(file)
         # Concurrent, so that they share their commits.
-        operating = asyncio.create_task(
-            demo_operator.find_or_create(self.database, _within(previous, "operator"), self.now_ms)
+        of_demo, (operator_id, operator) = await asyncio.gather(
+            self._of_demo(previous),
+            demo_operator.find_or_create(
+                self.database, _within(previous, "operator"), self.now_ms, with_password=self.demo is not None
+            ),
         )
+        # Last: programs that search the file for a name find the fields of the other application first.
+        last = {name: of_demo.pop(name) for name in ("test_application",) if name in of_demo}
+        console_url = ConsoleKey(operator_id, self.console_key).url(self.settings.operator_url)
+        own = {"operator": operator, "console_url": console_url}
+        document = {"base_url": self.base_url, **self._https(), **of_demo, **own, **last}
+        # Read again: a command may have written fields of its own since.
+        _write_changed(file, _read(file), document, removed=HTTPS_FIELDS)
+        return operator_id
+
+    async def _of_demo(self, previous: Mapping[str, Any]) -> Document:
+        """Return the fields of the demo data, empty without it."""
+        demo = self.demo
+        if demo is None:
+            return {}
         secret, test_secret, password, test, live, webhook_secret = await asyncio.gather(
-            self._client_secret(self.demo.application, previous.get("client_secret")),
-            self._client_secret(self.demo.test_application, _within(previous, "test_application").get("client_secret")),
-            self._password(_within(previous, "seller").get("password")),
-            self._tokens(_within(previous, "test"), live=False),
-            self._tokens(_within(previous, "live"), live=True),
-            self._webhook_secret(),
+            self._client_secret(demo.application, previous.get("client_secret")),
+            self._client_secret(demo.test_application, _within(previous, "test_application").get("client_secret")),
+            self._password(demo.seller, _within(previous, "seller").get("password")),
+            self._tokens(demo, _within(previous, "test"), live=False),
+            self._tokens(demo, _within(previous, "live"), live=True),
+            self._webhook_secret(demo),
         )
-        operator_id, operator = await operating
-        document = {
-            "base_url": self.base_url,
-            **self._https(),
-            "client_id": str(self.demo.application.application_id),
+        return {
+            "client_id": str(demo.application.application_id),
             "client_secret": secret,
             "redirect_uri": self.base_url + CALLBACK,
-            "seller": {
-                "user_id": self.demo.seller.seller_id,
-                "email": self.demo.seller.email,
-                "password": password,
-            },
+            "seller": {"user_id": demo.seller.seller_id, "email": demo.seller.email, "password": password},
             "test": test,
             "live": live,
             "terminals": [
@@ -115,25 +129,15 @@ class CredentialsFile:
                     "script": terminal.script,
                     "page_url": page_url(self.settings.public_url or self.base_url, self.keys, terminal.terminal_id),
                 }
-                for terminal in self.demo.terminals
+                for terminal in demo.terminals
             ],
-            "webhook": {
-                "url": self.base_url + INBOX,
-                "secret": webhook_secret,
-                "inbox_url": self.base_url + INBOX,
-            },
-            "operator": operator,
-            "console_url": ConsoleKey(operator_id, self.console_key).url(self.settings.operator_url),
-            # Last: programs that search the file for a name find the fields of the other application first.
+            "webhook": {"url": self.base_url + INBOX, "secret": webhook_secret, "inbox_url": self.base_url + INBOX},
             "test_application": {
-                "client_id": str(self.demo.test_application.application_id),
+                "client_id": str(demo.test_application.application_id),
                 "client_secret": test_secret,
                 "redirect_uri": self.base_url + CALLBACK,
             },
         }
-        # Read again: a command may have written fields of its own since.
-        _write_changed(file, _read(file), document, removed=HTTPS_FIELDS)
-        return operator_id
 
     def _https(self) -> Document:
         if self.secure is None:
@@ -150,9 +154,12 @@ class CredentialsFile:
 
         Raises `StartRefused` if the file cannot be written.
         """
+        if (demo := self.demo) is None:
+            return False
         previous = _read(file)
         test, live = await asyncio.gather(
-            self._tokens(_within(previous, "test"), live=False), self._tokens(_within(previous, "live"), live=True)
+            self._tokens(demo, _within(previous, "test"), live=False),
+            self._tokens(demo, _within(previous, "live"), live=True),
         )
         return _write_changed(file, previous, {"test": test, "live": live})
 
@@ -169,8 +176,7 @@ class CredentialsFile:
 
         return await self.database.write(work)
 
-    async def _password(self, previous: Any) -> str:
-        seller = self.demo.seller
+    async def _password(self, seller: Seller, previous: Any) -> str:
         account = await self.database.read(lambda tx: SELLERS.find(tx, seller.email))
         assert account is not None, "the demo seller exists"
         if isinstance(previous, str) and await passwords.verify_password(account.password_hash, previous):
@@ -180,9 +186,9 @@ class CredentialsFile:
         await self.database.write(lambda tx: SELLERS.set_password(tx, seller_id, new.password_hash, now_ms))
         return new.password
 
-    async def _tokens(self, previous: Mapping[str, Any], *, live: bool) -> Document:
+    async def _tokens(self, demo: Demo, previous: Mapping[str, Any], *, live: bool) -> Document:
         token, refresh_token = previous.get("access_token"), previous.get("refresh_token")
-        seller_id, application_id = self.demo.seller.seller_id, self.demo.application.application_id
+        seller_id, application_id = demo.seller.seller_id, demo.application.application_id
         if (
             isinstance(refresh_token, str)
             and isinstance(token, str)
@@ -199,7 +205,7 @@ class CredentialsFile:
                 self.keys,
                 application_id=application_id,
                 seller_id=seller_id,
-                scope=self.demo.application.scopes,
+                scope=demo.application.scopes,
                 live=live,
                 now_ms=self.now_ms,
                 lifetimes=lifetimes,
@@ -207,9 +213,9 @@ class CredentialsFile:
         )
         return {"access_token": pair.access_token, "refresh_token": pair.refresh_token}
 
-    async def _webhook_secret(self) -> str:
+    async def _webhook_secret(self, demo: Demo) -> str:
         """Return the primary secret of the subscription to the demo inbox."""
-        primary = self.demo.subscription
+        primary = demo.subscription
         valid = await self.database.read(lambda tx: subscriptions.secrets(tx, primary.subscription_id))
         current = next(secret for secret in valid if secret.generation == primary.secret_generation)
         return current.derive(self.keys).reveal()

@@ -23,11 +23,12 @@ from paydesk.engine.webhooks.schemas import TOPIC
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.engine.webhooks.subscriptions.store import Subscription
 from paydesk.platform.storage.database import Transaction
+from paydesk_dev.inbox.receiver import PATH as INBOX
+from paydesk_dev.scenes import CALLBACK, NO_PASSWORD, SCOPES
 from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 APPLICATION, TEST_APPLICATION = "Demo POS", "Demo POS (test tokens)"
 """The second is for clients that cannot send `test_token`: it gets test tokens without it."""
-SCOPES = "offline_access read write"
 EMAIL = "seller@demo.example"
 OPERATOR_EMAIL = "operator@demo.example"
 SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
@@ -36,8 +37,6 @@ POS_COUNT = 3
 SCRIPT = "approve"
 COUNTER_POS = "DEMOCOUNTER"
 """The point of sale of the terminal that a person or a test plays."""
-NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
-CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
 
 UPDATE_URL = "UPDATE subscriptions SET url = $2 WHERE subscription_id = $1 AND url <> $2"
 
@@ -80,6 +79,12 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
         await _virtual(tx, seller.seller_id), key=lambda one: (one.script == MANUAL, one.created_ms, one.terminal_id)
     )
     return Demo(application, test_application, seller, tuple(terminals_now), subscription)
+
+
+async def find_seller_id(tx: Transaction) -> int:
+    """Return the id of the demo seller, 0 without one."""
+    account = await SELLERS.find(tx, EMAIL)
+    return account.account_id if account is not None else 0
 
 
 async def _application(tx: Transaction, name: str, base_url: str, now_ms: int) -> Application:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
@@ -38,7 +37,8 @@ from paydesk_dev.clock.clock import restore_clock
 from paydesk_dev.console_key import ConsoleKey
 from paydesk_dev.dev import fresh
 from paydesk_dev.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
-from paydesk_dev.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
+from paydesk_dev.dev.demo import SCRIPT, find_or_create, find_seller_id
+from paydesk_dev.dev.greeting import find_playable, greeting
 from paydesk_dev.dev.log_lines import LogLines, has_colors
 from paydesk_dev.parts import parts
 from paydesk_dev.proxy import access as proxy_access
@@ -47,11 +47,7 @@ from paydesk_dev.tls import https
 from paydesk_dev.tls.https import Https
 from paydesk_dev.virtual.api import handlers as virtual
 from paydesk_dev.virtual.fleet import Fleet
-from paydesk_dev.virtual.page_keys import page_url
-from paydesk_dev.virtual.scripts.scripts import MANUAL
 
-DEFAULT_FILE = Path(".paydesk/credentials.json")
-"""The credentials file of the commands."""
 TAKEN = " Stop the program that uses it, or choose another port with --port."
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - set only by an explicit --host
 
@@ -65,6 +61,8 @@ class Options:
     data: Path
     credentials: Path
     fresh: bool = False
+    bare: bool = False
+    """Without demo data."""
     tls_port: int | None = None
     """The port of the TLS listener, which accepts the vendor's host names too, 0 for a free one; None for no TLS."""
     proxy_port: int | None = None
@@ -126,19 +124,21 @@ async def serve(
         if options.fresh:
             await fresh.remove(settings, options.data)
         server_keys = _keys(Path(settings.keys_file))
-        password = asyncio.create_task(_prepare_password(options.credentials))
+        password = asyncio.create_task(_prepare_password(options))
         async with traces.recorded(settings), node.database_of(settings) as database:
             await prepare(database, MovableClock().now_ms())
             await jobs.release_all(database)
             clock = await restore_clock(database)
             now_ms = clock.now_ms()
-            demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+            create = partial(find_or_create, base_url=base_url, keys=server_keys, now_ms=now_ms)
+            demo = None if options.bare else await database.write(create)
             credentials = CredentialsFile(
                 database, server_keys, settings, demo, base_url, now_ms, password, secure, proxy
             )
             key = ConsoleKey(await credentials.refresh(options.credentials), credentials.console_key)
             # One folder per seller: the journals of another database's terminals are not for this one.
-            journals, hint = options.data / fresh.JOURNALS / str(demo.seller.seller_id), database.signals.hint
+            folder = str(await database.read(find_seller_id))
+            journals, hint = options.data / fresh.JOURNALS / folder, database.signals.hint
             fleet = Fleet(base_url, journals, on_screen=lambda terminal_id: hint("screen", terminal_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             stop_on(stop)
@@ -147,8 +147,17 @@ async def serve(
             names = https.vendor_hosts() if secure is not None else frozenset[str]()
             added = parts(settings, server_keys, kept, key, fleet=fleet, https_host_names=names)
             service = compose(settings, database, server_keys, clock, added)
-            tls, playable = secure.tls if secure is not None else None, find_playable(demo, settings, server_keys)
-            output = greeting(options, base_url, key.url(settings.operator_url), playable, secure, proxy)
+            tls = secure.tls if secure is not None else None
+            playable = find_playable(demo, settings, server_keys) if demo is not None else None
+            output = greeting(
+                options.credentials,
+                base_url,
+                key.url(settings.operator_url),
+                playable,
+                secure,
+                proxy,
+                has_demo=demo is not None,
+            )
             async with service.shared.objects[Reporter], service.shared.objects[Acquirers].running():
                 await node.run_together(
                     stop,
@@ -195,57 +204,14 @@ async def prepare(database: Database, now_ms: int) -> None:
         )
 
 
-async def _prepare_password(credentials: Path) -> NewPassword | None:
+async def _prepare_password(options: Options) -> NewPassword | None:
     """Hash a new password if one is needed, and import aiohttp: both take long and need no database."""
-    password, _ = await asyncio.gather(spare_password(credentials), asyncio.to_thread(import_module, "aiohttp"))
+    importing = asyncio.to_thread(import_module, "aiohttp")
+    if options.bare:
+        await importing
+        return None
+    password, _ = await asyncio.gather(spare_password(options.credentials), importing)
     return password
-
-
-@dataclass(frozen=True, slots=True)
-class Playable:
-    """A virtual terminal that a person plays, and the address of its page."""
-
-    terminal_id: str
-    page_url: str
-
-
-def find_playable(demo: Demo, settings: Settings, keys: Keys) -> Playable | None:
-    """Return the demo seller's first virtual terminal that is played by hand, if it has one."""
-    for terminal in demo.terminals:
-        if terminal.script == MANUAL:
-            return Playable(terminal.terminal_id, page_url(settings.public_url or "", keys, terminal.terminal_id))
-    return None
-
-
-def greeting(
-    options: Options,
-    base_url: str,
-    console: str,
-    playable: Playable | None,
-    secure: Https | None = None,
-    proxy: ProxyAccess | None = None,
-) -> str:
-    """Return the line that programs wait for, further addresses, and on a terminal what to try."""
-    lines = [f"paydesk ready {base_url}"]
-    if secure is not None:
-        lines.append(secure.hint())
-        if proxy is not None:
-            lines.append(proxy.hint())
-        lines.append(https.export((proxy or secure).variables()))
-    lines.append(f"console {console}")
-    if playable is not None:
-        lines.append(f"virtual terminal {playable.page_url}")
-    if sys.stdout.isatty():
-        option = (
-            "" if options.credentials == DEFAULT_FILE else f" --credentials {shlex.quote(str(options.credentials))}"
-        )
-        if playable is not None:
-            lines.append(f"`paydesk pay 24.90 --terminal {playable.terminal_id}{option}` puts an order on it")
-        lines.append(
-            f"`paydesk authorize-url{option}` prints the URL where a seller signs in and consents: {EMAIL}, with the"
-            f" password in {options.credentials}"
-        )
-    return "\n".join(lines)
 
 
 async def _run_terminals(

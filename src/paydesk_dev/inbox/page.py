@@ -19,7 +19,6 @@ from paydesk_dev.inbox.view import shown
 EMPTY_PATH = f"{inbox.PATH}/empty"
 PURPOSE = "empty-demo-inbox"
 SHOWN_MAX, ACTIONS_MAX = 20, 50
-NUMBER_MAX = 10**15
 VALIDITY = {"valid": 1, "invalid": 0}
 
 LIMIT = Query(
@@ -58,8 +57,8 @@ async def show(call: Call) -> Answer:
         VALIDITY.get(call.query.get("signature", "")),
     )
     before = call.query.get("before", "")
-    is_number = before.isascii() and before.isdigit() and len(before) < len(str(NUMBER_MAX))
-    rows = await store.page_of_entries(call.tx, chosen, int(before) if is_number else NUMBER_MAX, SHOWN_MAX + 1)
+    is_number = before.isascii() and before.isdigit() and len(before) < len(str(store.NUMBER_MAX))
+    rows = await store.page_of_entries(call.tx, chosen, int(before) if is_number else store.NUMBER_MAX, SHOWN_MAX + 1)
     entries = rows[:SHOWN_MAX]
     filters = {name: call.query[name] for name in ("action", "signature", "order") if call.query.get(name)}
     return html.page(

@@ -14,10 +14,12 @@ import msgspec
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.text.redaction import redacted_body
+from paydesk.engine.oauth.clients import authentication
 from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TYPES
 from paydesk.engine.webhooks.signatures.mistakes import NamedSecret
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.platform.storage.database import Transaction
+from paydesk_dev.inbox import store
 from paydesk_dev.inbox.checks import Checks
 from paydesk_dev.inbox.store import InboxEntry
 from paydesk_dev.schemas import Received
@@ -31,11 +33,16 @@ FILTERED_CHARACTERS_MAX = 100
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-async def secrets_of(tx: Transaction, keys: Keys) -> list[NamedSecret]:
-    """Return the valid secrets of the subscriptions to this inbox whose keys this node has."""
-    derived = []
-    for subscription in await subscriptions.listed(tx, "", sys.maxsize):
-        if urlsplit(subscription.url).path == PATH:
+async def secrets_of(tx: Transaction, keys: Keys, body: bytes) -> list[NamedSecret]:
+    """Return the valid secrets of the subscriptions to this inbox whose keys this node has.
+
+    Those of the application that the body names, if it has any: there may be thousands of applications.
+    """
+    derived, document = [], parsed(_text(body))
+    application_id = authentication.number(str(document.get("application_id", ""))) if isinstance(document, dict) else 0
+    chosen = [await subscriptions.get(tx, one) for one in await store.subscriptions_of(tx, application_id)]
+    for subscription in chosen or await subscriptions.listed(tx, "", sys.maxsize):
+        if subscription is not None and urlsplit(subscription.url).path == PATH:
             for secret in await subscriptions.secrets(tx, subscription.subscription_id):
                 primary = "primary " if secret.generation == subscription.secret_generation else ""
                 name = f"{primary}secret {secret.generation} of subscription {subscription.subscription_id}"

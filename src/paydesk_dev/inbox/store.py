@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 from paydesk.platform.storage.database import Transaction
 
 ENTRIES_MAX = 1_000
+NUMBER_MAX = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +30,21 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """Which entries a page shows: those with this action, order id and validity; an empty or None value means any."""
+    """Which entries are chosen: with this action, order id and validity, about orders of this application.
+
+    An empty, None or 0 value means any.
+    """
 
     action: str = ""
     order_id: str = ""
     signature_valid: int | None = None
+    application_id: int = 0
 
     @property
-    def arguments(self) -> tuple[str, str, int]:
+    def arguments(self) -> tuple[str, str, int, int]:
         """The arguments of the filter in a statement."""
-        return self.action, self.order_id, -1 if self.signature_valid is None else self.signature_valid
+        is_valid = -1 if self.signature_valid is None else self.signature_valid
+        return self.action, self.order_id, is_valid, self.application_id
 
 
 _ADD = """
@@ -50,14 +56,18 @@ ON CONFLICT DO NOTHING RETURNING entry_number
 """
 _TRIM = "DELETE FROM demo_inbox WHERE entry_number <= $1"
 _COLUMNS = "received_ms, signature_valid, headers, body, signature_fault, action, order_id, checks"
-_CHOSEN = "($1 = '' OR action = $1) AND ($2 = '' OR order_id = $2) AND ($3 < 0 OR signature_valid = $3)"
+_CHOSEN = """($1 = '' OR action = $1) AND ($2 = '' OR order_id = $2) AND ($3 < 0 OR signature_valid = $3)
+   AND (CAST($4 AS bigint) = 0 OR EXISTS (
+        SELECT 1 FROM orders o
+         WHERE o.live IN (0, 1) AND o.order_id = demo_inbox.order_id AND o.seller_id > 0 AND o.application_id = $4))"""
 _ENTRIES = f"SELECT {_COLUMNS} FROM demo_inbox ORDER BY entry_number DESC LIMIT $1"
 _PAGE = f"""
 SELECT entry_number, {_COLUMNS} FROM demo_inbox
- WHERE {_CHOSEN} AND entry_number < $4 ORDER BY entry_number DESC LIMIT $5
+ WHERE {_CHOSEN} AND entry_number < $5 ORDER BY entry_number DESC LIMIT $6
 """
 _COUNT = f"SELECT COUNT(*) FROM demo_inbox WHERE {_CHOSEN}"
 _ACTIONS = "SELECT DISTINCT action FROM demo_inbox WHERE action <> '' ORDER BY action LIMIT $1"
+SUBSCRIPTIONS_OF = "SELECT subscription_id FROM subscriptions WHERE application_id = $1 AND deleted_ms IS NULL"
 _EMPTY = "DELETE FROM demo_inbox"
 _SET_CLOCK = """
 INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', $1, $2)
@@ -97,6 +107,11 @@ async def count_entries(tx: Transaction, chosen: InboxFilter) -> int:
 async def actions(tx: Transaction, limit: int) -> list[str]:
     """Return the actions that entries have, in alphabetical order."""
     return [row[0] for row in await tx.all(_ACTIONS, limit)]
+
+
+async def subscriptions_of(tx: Transaction, application_id: int) -> list[str]:
+    """Return the ids of the application's subscriptions."""
+    return [row[0] for row in await tx.all(SUBSCRIPTIONS_OF, application_id)]
 
 
 async def empty(tx: Transaction) -> None:

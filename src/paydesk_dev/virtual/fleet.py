@@ -78,13 +78,20 @@ class Fleet:
                 self._run(journal)
 
     async def add(
-        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: int | None = None
+        self,
+        terminal_id: str,
+        device_token: str,
+        script: str,
+        *,
+        kind: Kind = "terminal",
+        seed: int | None = None,
+        is_quick: bool = False,
     ) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        `seed` makes the faults of its network the same in each run. Returns after its first hello, at most after 5 s;
-        then it continues to connect in the background. Raises `ValueError` for an invalid script or id, and
-        `SERVICE_UNAVAILABLE` while the process stops.
+        `seed` makes the faults of its network the same in each run; one that `is_quick` makes no pauses for eyes.
+        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
+        `ValueError` for an invalid script or id, and `SERVICE_UNAVAILABLE` while the process stops.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
@@ -95,7 +102,7 @@ class Fleet:
         elif path is not None:
             previous = await asyncio.to_thread(journals.read, path)
         journal = Journal(path, terminal_id, token, normalized, kind=kind)
-        journal.seed = seed
+        journal.seed, journal.is_quick = seed, is_quick or (previous is not None and previous.is_quick)
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
         await journal.save()
@@ -171,7 +178,7 @@ class Fleet:
 
     def _run(self, journal: Journal, panel: Panel | None = None) -> Terminal:
         """Switch the terminal on, with the panel that it had before, if there is one."""
-        panel = panel or Panel(journal.kind, hidden=self._hidden)
+        panel = panel or Panel(journal.kind, hidden=self._hidden, is_quick=journal.is_quick)
         if self._on_screen is not None:
             panel.on_show = partial(self._on_screen, journal.terminal_id)
         # The n-th terminal has the same faults in each run.
@@ -180,7 +187,8 @@ class Fleet:
         if journal.seed is not None:
             seed = str(journal.seed)
         connect = partial(self._connect, journal)
-        terminal = Terminal(journal, connect, self._pace, panel, seed=seed, counts=self.counts)
+        pace = self._pace.quick() if journal.is_quick else self._pace
+        terminal = Terminal(journal, connect, pace, panel, seed=seed, counts=self.counts)
         self._terminals[journal.terminal_id] = terminal
         terminal.start()
         return terminal

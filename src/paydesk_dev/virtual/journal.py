@@ -61,13 +61,15 @@ class _File(msgspec.Struct):
     latest: str = ""
     seed: int | None = None
     is_retired: bool = False
+    is_quick: bool = False
 
 
 class Journal:
     """The journal of one terminal: its kind, script and device token, and `entries`, its leases by id.
 
     `orders` is how many orders the terminal was offered, `latest` the lease of the last one; `seed` makes the faults of
-    a flaky network the same in each run; one that `is_retired` is switched off for good, until it can be deleted.
+    a flaky network the same in each run; one that `is_retired` is switched off for good, until it can be deleted; one
+    that `is_quick` makes no pauses for eyes.
     Without a path it is kept in memory, for load tests: it survives a restart of its terminal, not of the process.
     """
 
@@ -85,7 +87,7 @@ class Journal:
         self.terminal_id, self.device_token, self.script = terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self.kind: Kind = kind
-        self.orders, self.latest, self.is_retired = 0, "", False
+        self.orders, self.latest, self.is_retired, self.is_quick = 0, "", False, False
         self.seed: int | None = None
         self._lock = asyncio.Lock()
 
@@ -128,7 +130,8 @@ class Journal:
             if not self._is_stored:
                 self.entries, self.script = entries, script
                 return
-            token, about = self.device_token.reveal(), (self.kind, self.orders, self.latest, self.seed, self.is_retired)
+            token, flags = self.device_token.reveal(), (self.is_retired, self.is_quick)
+            about = (self.kind, self.orders, self.latest, self.seed, *flags)
             file = msgspec.json.encode(_File(self.terminal_id, token, script, list(entries.values()), *about))
             writing = asyncio.ensure_future(asyncio.to_thread(atomic_file.replace, self.path, file))
             try:
@@ -159,5 +162,5 @@ def read(path: Path) -> Journal | None:
         return None
     journal = Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries, kind=file.kind)
     journal.orders, journal.latest, journal.seed = file.orders, file.latest, file.seed
-    journal.is_retired = file.is_retired
+    journal.is_retired, journal.is_quick = file.is_retired, file.is_quick
     return journal

@@ -70,7 +70,7 @@ POLL_INTERVAL_SECONDS = 5.0
 async def create(call: Call) -> Answer:
     """Create a virtual terminal. It has a point of sale of its own; the response is sent after its hello."""
     body: NewTerminalRequest = call.body
-    return await _create(call, body, seed=body.seed)
+    return await _create(call, body, seed=body.seed, is_quick=body.pace == "quick")
 
 
 async def create_by_operator(call: Call) -> Answer:
@@ -80,7 +80,12 @@ async def create_by_operator(call: Call) -> Answer:
 
 
 async def _create(
-    call: Call, body: NewTerminalRequest | TerminalRequest, pos_id: int | None = None, *, seed: int | None = None
+    call: Call,
+    body: NewTerminalRequest | TerminalRequest,
+    pos_id: int | None = None,
+    *,
+    seed: int | None = None,
+    is_quick: bool = False,
 ) -> Answer:
     fleet = _fleet(call)
 
@@ -99,7 +104,7 @@ async def _create(
         return terminal, await terminals.mint_token(tx, seller_id, terminal.terminal_id, call.now_ms)
 
     terminal, token = await call.database.write(work)
-    await fleet.add(terminal.terminal_id, token.reveal(), body.script, seed=seed)
+    await fleet.add(terminal.terminal_id, token.reveal(), body.script, seed=seed, is_quick=is_quick)
     if call.caller.operator_id:
         call.database.signals.hint("terminal", terminal.terminal_id)
     return Answer(201, _shown(call, terminal))

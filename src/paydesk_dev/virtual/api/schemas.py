@@ -58,6 +58,13 @@ class NewTerminalRequest(Model):
     seed: Annotated[int, Field(ge=0, le=SEED_MAX)] | None = Field(
         None, description="Makes the faults of a `flaky` script the same in each run."
     )
+    pace: Literal["quick", "real"] = Field(
+        "quick",
+        description=(
+            "`real`: a person can follow it. `quick` leaves out what is for eyes: `authorizing` is shown as long as the"
+            " acquirer takes, a restart takes 0.3 s, paper 0.1 s."
+        ),
+    )
 
 
 class VirtualTerminal(Response, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,10 @@ class Pace:
     reboot_seconds: float = 6
     printing_seconds: float = 0.9
     """How long the content of a print action is printed."""
+
+    def quick(self) -> Pace:
+        """Return the pace of a terminal that only tests play."""
+        return replace(self, authorizing_seconds=0, reboot_seconds=0.3, printing_seconds=0.1)
 
     def pause(self, failures: int) -> float:
         """Return the seconds to wait after that many earlier failures in a row; the last value repeats."""

@@ -25,6 +25,8 @@ from paydesk_dev.virtual.terminal.screens import ROWS, OrderScreens, Screen
 UNPRINTED_SECONDS = 1.0
 """How long the outcome is shown before its receipt is printed: the buyer hears first that it was approved."""
 PRINTING_SECONDS = 0.9
+QUICK_SECONDS = 0.1
+"""Both, of a terminal that makes no pauses for eyes."""
 REMINDER_SECONDS = 15.0
 MESSAGES_MAX = 50
 
@@ -43,11 +45,13 @@ class Exchanged(msgspec.Struct, frozen=True):
 class Panel(Changes):
     """The front of a terminal: what it shows, and the network connection that a person can cut.
 
-    A `hidden` one shows no orders and prints nothing: thousands of terminals without a page do not pay for it.
+    A `hidden` one shows no orders and prints nothing: thousands of terminals without a page do not pay for it. One that
+    `is_quick` makes no pauses for eyes.
     """
 
-    def __init__(self, kind: Kind = "terminal", *, hidden: bool = False) -> None:
+    def __init__(self, kind: Kind = "terminal", *, hidden: bool = False, is_quick: bool = False) -> None:
         super().__init__()
+        self._paper_seconds = (QUICK_SECONDS, QUICK_SECONDS) if is_quick else (UNPRINTED_SECONDS, PRINTING_SECONDS)
         self.hidden, self.link, self._kind = hidden, Link(), kind
         self.screen = self._resting = screens.of("off")
         self.order: OrderScreens | None = None
@@ -235,7 +239,7 @@ class Panel(Changes):
             self.print(receipt=self._unprinted)
         if self.order is not None and self._shows_outcome():
             self._unprinted = receipt
-            asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print_shown, receipt, self.order)
+            asyncio.get_running_loop().call_later(self._paper_seconds[0], self._print_shown, receipt, self.order)
         else:
             self._unprinted = None
             self.print(receipt=receipt)
@@ -255,7 +259,7 @@ class Panel(Changes):
                 self.end(shown)
 
         if order is self.order and self._shows_outcome():
-            self.show(order.screen("printing", receipt=receipt), PRINTING_SECONDS, show_again)
+            self.show(order.screen("printing", receipt=receipt), self._paper_seconds[1], show_again)
 
     def _shows_outcome(self) -> bool:
         return self.order is not None and self.stage == "outcome" and self.screen.order_id == self.order.order_id

@@ -1,0 +1,121 @@
+"""A service for tests: one that runs already, or a process of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Timer
+from typing import Any, Self
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from paydesk_dev.testing.errors import PaydeskError, Refused
+
+ANSWER_SECONDS_MAX = 90
+STOP_SECONDS_MAX = 20
+LOG_CHARACTERS = 4_000
+# A till may need HTTPS_PROXY; the test goes to the service directly.
+_OPENER = build_opener(ProxyHandler({}))
+
+
+class Service:
+    """A `paydesk dev` with its operator's token. `log`: the file of its log, if the process is the test's own."""
+
+    def __init__(
+        self,
+        url: str,
+        operator_token: str,
+        *,
+        log: Path | None = None,
+        process: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        self.url, self.operator_token, self.log, self._process = url, operator_token, log, process
+
+    @classmethod
+    def of_file(cls, credentials: Path) -> Self:
+        """Return the running service that wrote this credentials file."""
+        try:
+            document = json.loads(credentials.read_text())
+            return cls(document["base_url"], document["operator"]["token"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise PaydeskError(f"{credentials} is not a credentials file of `paydesk dev`: {error!r}.") from None
+
+    @classmethod
+    def start(
+        cls, folder: Path, *options: str, seconds: float = 60, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        """Start `paydesk dev --bare` on a free port with its data in `folder`. Raises `PaydeskError`."""
+        log = folder / "paydesk.log"
+        # Without -P a folder `paydesk` of the project would be imported.
+        command = (sys.executable, "-P", "-m", "paydesk.commands", "dev", "--bare", "--port", "0")
+        with log.open("wb") as written:
+            process = subprocess.Popen(  # noqa: S603 - the command is a constant, the options the test's
+                [*command, "--data", str(folder), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=written,
+                env={**os.environ, **(environment or {})},
+            )
+        timer = Timer(seconds, process.kill)
+        timer.start()
+        assert process.stdout is not None, "it is a pipe"
+        with process.stdout as lines:
+            ready = next((line for line in lines if line.startswith(b"paydesk ready ")), None)
+        timer.cancel()
+        if ready is None:
+            code = process.wait()
+            raise PaydeskError(f"`paydesk dev` did not start (exit {code}):\n{log.read_text()[-LOG_CHARACTERS:]}")
+        service = cls.of_file(folder / "credentials.json")
+        return cls(service.url, service.operator_token, log=log, process=process)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the process is the test's own, so that its clock may be moved."""
+        return self._process is not None
+
+    def stop(self) -> None:
+        """Stop the process, if it is the test's own."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, token: str = "", headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """Return the JSON of an answer, by default to the operator. Raises `Refused`."""
+        return self.send(method, path, body, token=token, headers=headers)[1]
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, token: str = "", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Return the status and the JSON of an answer. Raises `Refused`."""
+        sent = {"Authorization": f"Bearer {token or self.operator_token}", **(headers or {})}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        request = Request(self.url + path, data, sent, method=method)  # noqa: S310 - the address of the service
+        try:
+            with _OPENER.open(request, timeout=ANSWER_SECONDS_MAX) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except HTTPError as error:
+            with error:
+                raise _refused(f"{method} {path}", error.code, error.read()) from None
+        except (URLError, OSError) as error:
+            raise PaydeskError(f"{method} {path}: the service at {self.url} does not answer: {error}.") from None
+
+
+def _refused(request: str, status: int, body: bytes) -> Refused:
+    try:
+        first = json.loads(body)["errors"][0]
+        return Refused(request, status, first["code"], first["message"], first.get("details", ()))
+    except (ValueError, LookupError, TypeError):
+        return Refused(request, status, "", body[:200].decode(errors="replace"))
