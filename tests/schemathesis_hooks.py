@@ -60,6 +60,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "device_hello": ("must not contain control characters", "must not be null", "must have at most 20 digits"),
     "device_authorize": ("must be base64",),
     "acquirer_authorize": ("must be an amount of",),
+    "create_scene": (*ADDRESS, "is required with the country"),
     "clock_move": ("at most ten years", "must not lead beyond"),
     "operator_create_applications": (*ADDRESS, "separated by single spaces"),
     "operator_change_application": (*ADDRESS, "separated by single spaces"),

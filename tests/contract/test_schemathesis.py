@@ -101,6 +101,10 @@ include-operation-id = "device_next"
 parameters = { wait = 0, boot_id = "$boot_id" }
 
 [[operations]]
+include-operation-id = "list_notifications"
+parameters = { wait = 0 }
+
+[[operations]]
 include-operation-id-regex = "^device_(acknowledge|progress|cancel_result|result)$$"
 parameters = { lease_id = "$lease_id" }
 """

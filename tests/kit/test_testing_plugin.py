@@ -51,7 +51,7 @@ def test_it_imports_pytest_alone() -> None:
 
 @pytest.mark.long("it starts a service as a process")
 def test_a_till_is_tested_against_a_service_of_its_own(tmp_path: Path) -> None:
-    """The buyer's steps are told beforehand; charges are the acquirer's word; a later test begins at the moved time."""
+    """The buyer's steps are planned; charges are the acquirer's word; a later test begins at the moved time."""
     ran = Ran.of(
         tmp_path,
         TILL
@@ -88,8 +88,12 @@ def test_the_clock(paydesk, paydesk_terminal, paydesk_clock):
     assert paydesk_clock.until("expired", order).status == "canceled"
     assert (paydesk_clock.now() - before).total_seconds() > 600
 
-def test_half_a_year(paydesk_clock):
+def test_half_a_year(paydesk, paydesk_terminal, paydesk_clock):
+    order = paydesk.create(paydesk_terminal)
     paydesk_clock.advance("200d")
+    with pytest.raises(AssertionError, match="401 unauthorized"):
+        paydesk.service.ask("GET", "/users/me", token=paydesk.access_token)
+    assert paydesk.wait_for("canceled", order).detail == "expired"
 
 def test_after_half_a_year(paydesk, paydesk_terminal, paydesk_webhooks):
     order = paydesk.create(paydesk_terminal)

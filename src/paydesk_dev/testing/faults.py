@@ -14,6 +14,8 @@ from paydesk_dev.testing.service import Service
 from paydesk_dev.testing.terminal import Terminal
 
 POLL_SECONDS_MAX = 50
+COUNTED_MAX = 200
+"""The firings that the service keeps of a fault."""
 
 
 class Fault:
@@ -47,7 +49,10 @@ class Fault:
     def wait_quiet(self, seconds: int = 3) -> list[Firing]:
         """Return its firings once it has not fired for so long: the till has given up."""
         fired = self.wait()
-        while len(later := self._firings(f"?wait={seconds}&fired={len(fired) + 1}")) > len(fired):
+        while len(fired) < COUNTED_MAX:
+            later = self._firings(f"?wait={seconds}&fired={len(fired) + 1}")
+            if len(later) == len(fired):
+                break
             fired = later
         return fired
 
@@ -79,10 +84,10 @@ class Fault:
 
 
 class Faults:
-    """The faults of one application alone."""
+    """The faults of one application and its seller alone."""
 
-    def __init__(self, service: Service, client_id: str, seconds: float) -> None:
-        self._service, self._client_id, self._seconds = service, client_id, seconds
+    def __init__(self, service: Service, client_id: str, user_id: int, seconds: float) -> None:
+        self._service, self._client_id, self._user_id, self._seconds = service, client_id, user_id, seconds
         self.added: list[Fault] = []
 
     def add(
@@ -101,7 +106,9 @@ class Faults:
         The fields are `every`, `skip`, `delay`, `seed`, `status` and `set` of `POST /dev/faults`, and what else it
         matches, such as `reference`.
         """
-        match = {"application": self._client_id, "terminal": terminal.id if terminal else None}
+        # Terminals and the acquirer know no application.
+        owner = {"application": self._client_id} if edge in ("till", "webhook") else {"seller": str(self._user_id)}
+        match = {**owner, "terminal": terminal.id if terminal else None}
         known = {name: fields.pop(name) for name in FIELDS if fields.get(name) is not None}
         match |= {name: value for name, value in fields.items() if name not in FIELDS}
         body = {"edge": edge, "request": request, "kind": kind, "times": times or 0, **known}
@@ -125,4 +132,4 @@ FIELDS = ("every", "skip", "delay", "seed", "status", "set", "per")
 
 
 def _firings(document: Mapping[str, Any]) -> list[Firing]:
-    return [Firing(one) for one in document["firings"]]
+    return [Firing(one) for one in document["fired"]]

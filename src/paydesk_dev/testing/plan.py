@@ -1,4 +1,4 @@
-"""What a person will do at a terminal, told beforehand: a till blocks while the buyer pays."""
+"""What a person will do at a terminal, planned beforehand: a till blocks while the buyer pays."""
 
 from __future__ import annotations
 

@@ -107,10 +107,12 @@ def paydesk_sellers(
     config, made = request.config, list[Paydesk]()
     request.node.stash[MADE] = made
     seconds = config.getoption("--paydesk-wait")
+    # Without the parameters, which may look like a card number.
+    name = getattr(request.node, "originalname", None) or request.node.name
 
     def make(**fields: Any) -> Paydesk:
         wait = float(config.getini("paydesk_wait")) if seconds is None else seconds
-        made.append(Paydesk.create_in(paydesk_service, wait, **{"name": request.node.name[:60], **fields}))
+        made.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
         return made[-1]
 
     yield make

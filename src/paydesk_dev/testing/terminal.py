@@ -163,7 +163,7 @@ class Terminal:
                 time.sleep(PAUSE_SECONDS)
 
     def _patience(self, seconds: float | None) -> Callable[[], float]:
-        """Return what tells the seconds left."""
+        """Return a function for the seconds left."""
         end = time.monotonic() + (self._seconds if seconds is None else seconds)
         return lambda: end - time.monotonic()
 
