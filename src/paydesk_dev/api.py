@@ -8,6 +8,7 @@ from paydesk.service.api import Api
 from paydesk_dev.console.page import OPERATIONS as CONSOLE
 from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
 from paydesk_dev.faults.documents import FAULT
+from paydesk_dev.faults.shown import FIRED
 from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
 from paydesk_dev.operator_rows import OPERATIONS as OPERATORS
 from paydesk_dev.resending.from_docs import OPERATIONS as FROM_DOCS
@@ -16,4 +17,8 @@ from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 
 html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 
-API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SENDING, *FROM_DOCS), FAULT.extend)
+API = Api(
+    (*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS),
+    (*CONSOLE_KEY, *CONSOLE, *SENDING, *FROM_DOCS),
+    lambda row: FIRED.extend(FAULT.extend(row)),
+)

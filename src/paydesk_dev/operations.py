@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED, IN_USE, PROPERTY_VALUE
+from paydesk.core.faults import parse
+from paydesk.core.ids import ULID_PATTERN
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.platform.operation import Operation, Query
+from paydesk.platform.operation import WAIT, Operation, Query
 from paydesk.platform.rows import Rows
 from paydesk.platform.web import assets, html
 from paydesk_dev.charges import OPERATIONS as CHARGES
 from paydesk_dev.clock import handlers
+from paydesk_dev.faults import handlers as faults
+from paydesk_dev.faults.active import Active
+from paydesk_dev.faults.schemas import ActiveFault, ActiveFaults, NewFault, shown
 from paydesk_dev.inbox import callback
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
@@ -28,6 +33,15 @@ from paydesk_dev.schemas import (
 _PUBLIC = Rows("public", development=True)
 _INBOX = _PUBLIC.below(inbox.PATH)
 _OPERATOR = Rows("operator", "/dev", development=True, transaction="none")
+_FAULTS = Rows("virtual", "/dev/faults", development=True, transaction="none", refuses_repeated=True)
+_FAULT = _FAULTS.below("/{fault_id}", path_pattern=f"^FLT{ULID_PATTERN}$", errors=(faults.FAULT_NOT_FOUND,))
+_FAULT_EXAMPLE = shown(
+    Active(
+        "FLT01J67CQQH5904WDBVZEM4JMEP3",
+        parse("till create_order slow:5s every=3 seed=7 reference=s1"),
+        1_769_869_602_109,
+    )
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     _INBOX.post(
@@ -143,5 +157,47 @@ OPERATIONS: tuple[Operation, ...] = (
     *SCENES,
     *NOTIFICATIONS,
     *CHARGES,
+    _FAULTS.post(
+        "",
+        "add_fault",
+        faults.add,
+        status=201,
+        body=NewFault,
+        answer=ActiveFault,
+        example=_FAULT_EXAMPLE,
+        errors=(PROPERTY_VALUE, faults.TOO_MANY_FAULTS),
+        description="With an operator's token a fault of all requests; with a test token, of those of its application"
+        " and seller. The faults of this process are gone after a restart; `POST /dev/reset` counts anew.",
+    ),
+    _FAULTS.get(
+        "",
+        "list_faults",
+        faults.find_all,
+        answer=ActiveFaults,
+        example=ActiveFaults([_FAULT_EXAMPLE]),
+        query=(faults.EDGE, faults.APPLICATION),
+        errors=(PROPERTY_VALUE,),
+    ),
+    _FAULT.get(
+        "",
+        "get_fault",
+        faults.get,
+        answer=ActiveFault,
+        example=_FAULT_EXAMPLE,
+        query=(WAIT, faults.FIRED),
+        errors=(PROPERTY_VALUE,),
+        description="A request that is held has fired; one whose answer is lost has fired once it has taken effect.",
+    ),
+    _FAULT.post("/release", "release_fault", faults.release, status=204),
+    _FAULT.delete("", "remove_fault", faults.remove, answer=ActiveFault, example=_FAULT_EXAMPLE),
+    _FAULTS.delete(
+        "",
+        "clear_faults",
+        faults.clear,
+        answer=ActiveFaults,
+        example=ActiveFaults([_FAULT_EXAMPLE]),
+        query=(faults.EDGE, faults.APPLICATION),
+        errors=(PROPERTY_VALUE,),
+    ),
     *assets.operations("paydesk_dev.inbox", development=True),
 )

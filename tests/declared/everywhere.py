@@ -110,7 +110,8 @@ async def _empty_object(attempt: Attempt) -> Reply:
 
 
 @EVERY_SURFACE.way("internal_error")
-async def _defect(attempt: Attempt) -> Reply:
+async def defect(attempt: Attempt) -> Reply:
+    """Send it while a statement raises an exception: the answer has nothing of it."""
     with structlog.testing.capture_logs() as logged:
         reply = await with_fault(attempt, RuntimeError("s3cret of the inside"))
     errors = [line for line in logged if line["log_level"] == "error" and "logger" not in line]  # not of a library

@@ -9,13 +9,18 @@ from typing import Any
 
 from accounts import other_seller, with_scope
 from declared.attempt import Attempt, Table
+from declared.everywhere import defect, with_fault
 from faulty_database import FaultyDatabase
 from operator_calls import operator
+from paydesk.core import faults
 from paydesk.platform.operation import Operation
+from paydesk.platform.storage.database import Unavailable
+from paydesk_dev.faults.active import FAULTS_MAX, Faults
 from paydesk_dev.virtual.api.store import TERMINALS_MAX
 from service import Reply, Service, Terminal
 
-TERMINALS = "/virtual/v1/terminals"
+TERMINALS, FAULTS = "/virtual/v1/terminals", "/dev/faults"
+FAULT = {"edge": "till", "request": "cancel_action", "kind": "answer_lost", "match": {"reference": "none"}}
 
 
 async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -24,7 +29,12 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
         created = await service.request("POST", TERMINALS, {"script": "ignore"}, key=None)
         assert created.status == 201, created
         attempt = attempt.at(terminal_id=created.body["id"])
+    if "{fault_id}" in operation.path:
+        added = await service.request("POST", FAULTS, FAULT, key=None)
+        assert added.status == 201, added
+        attempt = attempt.at(fault_id=added.body["id"])
     bodies: dict[str, Any] = {
+        "add_fault": FAULT,
         "create_virtual_terminal": {"script": "ignore"},
         "act_on_virtual_terminal": {"action": "reboot"},
         "create_order_on_virtual_terminal": {"amount": "24.90"},
@@ -59,6 +69,54 @@ async def _unknown_cancel(attempt: Attempt) -> Reply:
 @TABLE.way("get_virtual_screen/property_value")
 async def _unknown_screen(attempt: Attempt) -> Reply:
     return await replace(attempt, query="?wait=1&until=paid").send()
+
+
+@TABLE.way("add_fault/property_value")
+async def _unknown_kind(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**FAULT, "kind": "explode"})
+
+
+@TABLE.way("list_faults/property_value", "clear_faults/property_value")
+async def _unknown_edge(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?edge=shop").send()
+
+
+@TABLE.way("get_fault/property_value")
+async def _fired_never(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?wait=1&fired=0").send()
+
+
+FAULT_OPERATIONS = ("add_fault", "list_faults", "get_fault", "release_fault", "remove_fault", "clear_faults")
+"""They need the database for a token that this process has not seen, and for nothing else."""
+
+
+@TABLE.way(*(f"{name}/service_unavailable" for name in FAULT_OPERATIONS))
+async def _unseen_token_without_database(attempt: Attempt) -> Reply:
+    return await with_fault(await _with_unseen_token(attempt), Unavailable("away"))
+
+
+@TABLE.way(*(f"{name}/internal_error" for name in FAULT_OPERATIONS))
+async def _unseen_token_with_a_defect(attempt: Attempt) -> Reply:
+    return await defect(await _with_unseen_token(attempt))
+
+
+async def _with_unseen_token(attempt: Attempt) -> Attempt:
+    return replace(attempt, token=await with_scope(attempt.service, "read write"))
+
+
+@TABLE.way("fault_not_found")
+async def _other_sellers_fault(attempt: Attempt) -> Reply:
+    return await attempt.send(token=(await other_seller(attempt.service)).access_token)
+
+
+@TABLE.way("too_many_faults")
+async def _one_fault_more(attempt: Attempt) -> Reply:
+    active, one = attempt.service.shared.objects[Faults], faults.parse("till cancel_action reset reference=none")
+    added = [active.add(one, 0) for _ in range(FAULTS_MAX - len(list(active)))]
+    try:
+        return await attempt.send()
+    finally:
+        active.remove(*added)
 
 
 @TABLE.way("already_queued_order_on_terminal")

@@ -84,6 +84,14 @@ def test_a_created_order_is_named() -> None:
     assert (second or "").endswith("12 ms")
 
 
+def test_a_fault_that_fired_is_a_line() -> None:
+    """With its kind, the operation and the order."""
+    fired = {"kind": "answer_lost", "operation": "create_order", "order": ORDER, "request_id": "r"}
+    shown = line({"timestamp": _at(0), "level": "info", "event": "fault_fired", "fault": "FLT1", **fired})
+    assert shown is not None
+    assert shown.split()[1:] == ["fault", "answer_lost", "→", "create_order", "-", ORDER, "r"]
+
+
 def test_memory_is_bounded() -> None:
     """Orders whose requests have no line, and paths, are forgotten."""
     lines = LogLines(colors=False)

@@ -287,7 +287,9 @@ async def test_a_header_is_a_fault_of_its_own(service: Service) -> None:
         await create(service, terminal, headers={"Paydesk-Fault": "answer_lost"})
     assert len(await orders(service)) == 1
     (active,) = service.shared.objects[Faults]
-    assert (active.of_header, active.fired, active.fault.line) == (True, 1, "till create_order answer_lost")
+    application, seller = service.scene.application.application_id, service.seller_id
+    line = f"till create_order answer_lost application={application} seller={seller}"
+    assert (active.of_header, active.fired, active.fault.line) == (True, 1, line)
     assert (await create(service, terminal))[0] == 201
     status, body, _ = await create(service, terminal, headers={"Paydesk-Fault": "explode"})
     assert (status, body["errors"][0]["code"]) == (400, "bad_request")

@@ -255,6 +255,9 @@ class Settings(BaseModel):
     """Seed for the simulator's random choices."""
     simulator_confirmations: bool = False
     """Approvals of the simulated acquirer wait for the terminal's result, as some hosts do."""
+    faults: str = Field("", max_length=4000)
+    """Faults of `paydesk dev` from its start, separated by semicolons, such as `till create_order answer_lost`: see
+    `docs/faults.md`."""
     metrics_token: str | None = Field(None, pattern=r"^(file|env):.+$")
     """Where the token is with which Prometheus reads `/metrics`: `file:PATH`, mode 0600, or `env:NAME`, with 32
     characters or more. Without it `/metrics` is refused, except in dev."""

@@ -46,6 +46,7 @@ from paydesk.platform.metrics.database import DatabaseMetrics
 from paydesk.platform.metrics.token import ScrapeToken
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
+from paydesk.platform.process.node import StartRefused
 from paydesk.platform.process.siblings import Siblings
 from paydesk.platform.settings import Settings
 from paydesk.platform.shared import Shared
@@ -109,6 +110,8 @@ def compose(
 
     Each of the node's `processes` has an equal part of the rate limits.
     """
+    if settings.faults and not parts.development:
+        raise StartRefused("faults: only `paydesk dev` has faults. Unset PAYDESK_FAULTS.")
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
     # With a limit of its own: what needs a person is recorded even while requests take all units of work.
     reporter, removals = Reporter(BoundedDatabase(database, settings.requests_max)), Removals()

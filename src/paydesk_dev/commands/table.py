@@ -30,6 +30,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "The clock of `paydesk dev`: stop it, advance it, or reset it.",
         "paydesk_dev.commands.development:clock",
     ),
+    "faults": (
+        "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
+        "paydesk_dev.commands.active_faults:app",
+    ),
     "terminals": (
         "",
         "paydesk_dev.commands.virtual_terminals",

@@ -21,7 +21,7 @@ REMEMBERED_MAX = 100
 POLL_SECONDS = 1.0
 """A GET that is repeated within this time, with the same status, is polling; only the first one has a line."""
 
-WEBHOOK = "webhook"
+WEBHOOK, FAULT = "webhook", "fault"
 VIRTUAL = "PAYDESK_VIRTUAL__"
 WITHOUT_DETAILS = frozenset(("timestamp", "level", "event", "exception", "message", "process"))
 HEALTH = ("/livez", "/readyz", "/metrics")
@@ -80,6 +80,9 @@ class LogLines:
                 about.append(_words(fields, "error"))
                 about.append(f"attempt {_words(fields, 'attempt')}" + (f", next at {following}" if following else ""))
             return self._line(fields, WEBHOOK, target, fields.get("milliseconds"), about)
+        if event == "fault_fired":
+            target = f"{_words(fields, 'kind')} \u2192 {_words(fields, 'operation')}"
+            return self._line(fields, FAULT, target, None, (_words(fields, "order"), _words(fields, "request_id")))
         return self._notice(fields) if fields.get("level") not in ("info", "debug") else None
 
     def _is_polling(self, fields: Fields) -> bool:

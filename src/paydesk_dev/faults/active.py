@@ -47,6 +47,8 @@ class Firing:
     operation: str
     is_held: bool = False
     answer: tuple[int, Any] | None = None
+    ran_ms: int = 0
+    """When the application got the request, or would have got it."""
     order: str = ""
     """The order that the request was about, or made."""
 
@@ -83,9 +85,12 @@ class Active:
 
 
 class Faults:
-    """All faults, the oldest first. `lines`: those of the settings, which a restart makes again."""
+    """All faults, the oldest first. `lines`: those of the settings, which a restart makes again.
 
-    def __init__(self, lines: str = "") -> None:
+    `checked` returns such a fault, or raises `FaultRefused` if nothing has the name of its request.
+    """
+
+    def __init__(self, lines: str = "", checked: Callable[[Fault], Fault] = lambda fault: fault) -> None:
         self._all: dict[str, Active] = {}
         self._signals = Signals()
         self.on_wire = False
@@ -94,7 +99,7 @@ class Faults:
         """Counts the resets: what was held before goes on."""
         try:
             for fault in faults.parse_all(lines):
-                self.add(fault, 0)
+                self.add(checked(fault), 0)
         except FaultRefused as error:
             raise StartRefused(f"faults: {error}.") from None
 
@@ -166,7 +171,7 @@ class Faults:
         active.begun += 1
         self._changed()
         kind, order = active.fault.kind_at(active.begun), seen.facts.get("order", "")
-        return Firing(active.begun, kind, now_ms, seen, operation, order=order)
+        return Firing(active.begun, kind, now_ms, seen, operation, ran_ms=now_ms, order=order)
 
     def note(self, active: Active, firing: Firing) -> None:
         """Log a firing and show it to those that wait for it."""

@@ -20,6 +20,7 @@ from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Locked, Row, Transaction, Unavailable
 from paydesk_dev.credentials_file import KeptCredentials
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.virtual.fleet import Fleet
 
 EMPTIED = (
@@ -136,6 +137,7 @@ async def reset(call: Call) -> Answer:
             await stack.enter_async_context(fleet.reset())
         await stack.enter_async_context(recorder.writing)
         recorder.forget()
+        objects[Faults].count_anew()
         for terminal_id in await _commit(call, sorted(kept)):
             if fleet is not None:
                 await fleet.remove(terminal_id)

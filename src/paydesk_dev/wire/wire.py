@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from paydesk.core import faults, runtime
 from paydesk.core.errors import BAD_REQUEST, Refusal
-from paydesk.core.faults import FaultRefused
+from paydesk.core.faults import MATCHES, FaultRefused
 from paydesk.core.text.redaction import redacted_body
 from paydesk.platform.http import request_log
 from paydesk.platform.http.asgi import BREAK, ASGIApp, Message, Receive, Scope, Send
@@ -24,9 +24,9 @@ from paydesk.platform.http.request import IN_PROCESS, Request
 from paydesk.platform.http.surfaces import POLICIES, Callers
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import ON_WIRE, Active, Faults, Firing, Seen, seen_terminal
+from paydesk_dev.faults.active import ON_WIRE, Active, Faults, Firing, Seen, limited_to, seen_terminal
+from paydesk_dev.faults.requests import Received, Requests, seen
 from paydesk_dev.wire.answers import Answer, changed, pieces, refusal_of
-from paydesk_dev.wire.requests import Received, Requests, seen
 
 HEADER = b"paydesk-fault"
 _IDENTITY = b"x-request-id"
@@ -81,7 +81,9 @@ class Wire:
         if header is None:
             return self._faults.take(about, operation, now_ms)
         fault = faults.parse(f"{about.edge} {operation} {header.decode('latin-1')}")
-        active = self._faults.add(fault, now_ms, of_header=True)
+        own = {name: about.facts[name] for name in ("application", "seller") if name in about.facts}
+        own = {name: value for name, value in own.items() if name in MATCHES[about.edge]}
+        active = self._faults.add(limited_to(fault, own), now_ms, of_header=True)
         return active, self._faults.begin(active, about, operation, now_ms)
 
     async def _disturb(self, exchange: _Exchange, active: Active, firing: Firing) -> None:
@@ -104,6 +106,7 @@ class Wire:
                     await self._faults.pause(active, firing, delay)
                 else:
                     await self._overtaken(active, firing, delay)
+                firing.ran_ms = self._shared.clock.now_ms()
         answers = await asyncio.gather(*(exchange.run() for _ in range(2 if kind.name == "twice" else 1)))
         answer = next((one for one in answers if one is not None), None)
         if answer is None:

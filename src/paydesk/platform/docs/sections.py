@@ -40,7 +40,12 @@ SECTIONS = (
     Section(OPERATORS, "What happens", _NOUNS, ("operations", "runbooks")),
     Section(OPERATORS, "Health and metrics", "metrics |public /(livez|readyz)", ("metrics",)),
     Section(DEVELOPMENT, "Virtual terminals", "development virtual ", ("virtual-terminals", "test-without-hardware")),
-    Section(DEVELOPMENT, "Clock, faults, inbox", "development (?!public /dev/docs)", ("webhook-faults", "simulator")),
+    Section(
+        DEVELOPMENT,
+        "Clock, faults, inbox",
+        "development (?!public /dev/docs)",
+        ("faults", "webhook-faults", "simulator"),
+    ),
 )
 """In the order of the sidebar. An operation is in the first section that matches it, or on no page."""
 

@@ -85,6 +85,7 @@ def _add_requests(timeline: Timeline) -> None:
     """Add the application's requests that may change the order."""
     for request in timeline.requests:
         path = str(request["path"])
+        _add_fault(timeline, request)
         if request["method"] == "GET" or not path.startswith("/v1/orders"):
             continue
         at_ms, length_ms = timeline.instant(request["created_date"]), round(request["duration_ms"])
@@ -101,6 +102,15 @@ def _add_requests(timeline: Timeline) -> None:
         )  # fmt: skip
         end = timeline.add(at_ms + length_ms, "application", "none", order=AFTER)
         timeline.bars.append(Bar(start, end, "work", view.duration(length_ms)))
+
+
+def _add_fault(timeline: Timeline, request: Document) -> None:
+    """Add what a fault of the development kit did to a request: without it, the log's status would mislead."""
+    if fault := request.get("fault"):
+        at_ms = timeline.instant(request["created_date"]) + round(request["duration_ms"])
+        lane: Lane = "application" if str(request["path"]).startswith("/v1/") else "terminal"
+        link = f"requests/{request['entry_id']}"
+        timeline.add(at_ms, lane, "square", f"Fault {fault['kind']}", fault["effect"], order=AFTER, link=link)
 
 
 def _add_events(timeline: Timeline) -> None:

@@ -95,6 +95,7 @@ PATH_EXAMPLES = {
     "client_id": "3676047501096810",
     "delivery_id": f"{_UUID}.{_UUID}",
     "entry_id": _ULID,
+    "fault_id": f"FLT{_ULID}",
     "grant_id": f"{_ULID}-1160535239",
     "lease_id": _ULID,
     "name": "acquirer",

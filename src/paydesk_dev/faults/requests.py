@@ -18,7 +18,6 @@ from paydesk.core.errors import Refusal
 from paydesk.core.faults import EVERY, Edge, Fault, FaultRefused
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
-from paydesk.engine.webhooks.schemas import ACTIONS_OF
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -26,11 +25,17 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import Seen
+from paydesk_dev.faults.active import ON_WIRE, Seen
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
 _BY_ORDER = {"terminal", "reference", "application"}
 """What is looked up by the order if a fault matches it."""
+
+ELSEWHERE: Mapping[Edge, str] = {
+    "acquirer": "the simulated acquirer has rules, PAYDESK_SIMULATOR_SCRIPT",
+    "webhook": "a subscription has its fault, `paydesk webhooks fault`",
+}
+"""Where the faults of the other edges are set."""
 
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
@@ -84,25 +89,17 @@ class Requests:
 
     def checked(self, fault: Fault) -> Fault:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
-        if fault.request == EVERY or fault.edge == "acquirer":
+        if fault.edge not in ON_WIRE:
+            raise FaultRefused("edge", f"must be {' or '.join(ON_WIRE)}: {ELSEWHERE[fault.edge]}")
+        if fault.request == EVERY:
             return fault
-        if fault.edge == "webhook":
-            return _checked_action(fault)
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
-        addresses = {
-            f"{row.method} {_PARAMETER.sub('{}', row.path)}": row.name for row in self._rows if row.name in names
-        }
+        rows = [row for row in self._rows if row.name in names]
+        addresses = {f"{row.method} {_PARAMETER.sub('{}', row.path)}": row.name for row in rows}
         name = names.get(fault.request) or addresses.get(_PARAMETER.sub("{}", fault.request))
         if name is None:
             raise FaultRefused("request", f"must be * or one of {', '.join(sorted(names))}, or METHOD /path/{{id}}")
         return replace(fault, request=name)
-
-
-def _checked_action(fault: Fault) -> Fault:
-    actions = [action for of_topic in ACTIONS_OF.values() for action in of_topic]
-    if fault.request not in actions:
-        raise FaultRefused("request", f"must be * or one of {', '.join(actions)}")
-    return fault
 
 
 async def seen(received: Received, shared: Shared, request_id: str, wanted: AbstractSet[str]) -> Seen:
