@@ -171,7 +171,7 @@ async def test_empty_and_repeated_parameters_are_refused(service: Service) -> No
     """Of every operation: an empty filter selected all, and of a repeated one only the last counted."""
     token, count = await operator(service), 0
     for row in OPERATIONS:
-        if row.surface != "operator" or "{" in row.path:
+        if row.surface != "operator" or "{" in row.path or row.development:
             continue
         for parameter in row.query:
             name = parameter.name
