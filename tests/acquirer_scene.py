@@ -12,7 +12,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.money import minor_units
 from paydesk.engine.payments.acquirer import Approved, Card, Payment
 from paydesk.engine.payments.capabilities import Capabilities
-from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator import scripts
 from paydesk.engine.payments.simulator.acquirer import BY_DEFAULT, Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.storage.database import Database
@@ -52,8 +52,7 @@ class Bank:
         self.simulator = Simulator(
             database,
             self.clock,
-            script=rules.parse(script),
-            seed=seed,
+            script=scripts.translate(script, seed),
             sleep=self.sleeper,
             capabilities=capabilities,
         )
