@@ -73,7 +73,7 @@ class Simulator(Acquirer):
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
         self._removals, self._capabilities = removals or Removals(), capabilities
-        self._exchanges = Exchanges(database, clock, self._removals, script, source or FaultSource(), sleep)
+        self._exchanges = Exchanges(database, clock, self._removals, script, source, sleep)
 
     @property
     def capabilities(self) -> Capabilities:

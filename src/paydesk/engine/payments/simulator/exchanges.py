@@ -40,7 +40,7 @@ class Exchanges:
         clock: Clock,
         removals: Removals,
         script: tuple[Fault, ...],
-        source: FaultSource,
+        source: FaultSource | None,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._database, self._clock, self._removals = database, clock, removals
@@ -53,7 +53,7 @@ class Exchanges:
     ) -> T | Unknown | NotSent:
         """Commit the effect to the ledger, then return the answer, delayed or lost as the faults say."""
         request, fired = CONFIRM if operation == "confirmation" else operation, tuple[Fired, ...]()
-        if self._source.is_active:
+        if self._source is not None and self._source.is_active:
             facts = {
                 "seller": str(payment.merchant_id),
                 "terminal": payment.terminal_id,

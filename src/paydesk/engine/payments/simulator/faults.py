@@ -5,6 +5,7 @@ Test cards, test amounts and the script have faults of their own. `paydesk dev` 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
@@ -64,16 +65,17 @@ class Fired(Protocol):
         """Record the firing, with the answer of the acquirer once there is one."""
 
 
-class FaultSource:
-    """Faults that are added while the simulator runs: none but in `paydesk dev`."""
+class FaultSource(ABC):
+    """Faults that are added while the simulator runs. Only `paydesk dev` has them."""
 
-    is_active = False
-    """Whether one of them can fire."""
+    @property
+    @abstractmethod
+    def is_active(self) -> bool:
+        """Whether one of them can fire."""
 
+    @abstractmethod
     def take(self, request: str, key: str, facts: Mapping[str, str], now_ms: int) -> Sequence[Fired]:
         """Count the request, and return the faults that fire at it, at most one of a group."""
-        del request, key, facts, now_ms
-        return ()
 
 
 def checked(fault: Fault) -> Fault:
