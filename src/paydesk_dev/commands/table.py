@@ -34,6 +34,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
         "paydesk_dev.commands.active_faults:app",
     ),
+    "scenario": (
+        "Scenarios: play an unhappy path of a sale for your till, and check how it ended.",
+        "paydesk_dev.commands.scenario:app",
+    ),
     "terminals": (
         "",
         "paydesk_dev.commands.virtual_terminals",
