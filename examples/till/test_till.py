@@ -31,21 +31,33 @@ class KilledClient(Client):
 class PlayedTill:
     """The till as a path uses it: the calls that wait for a buyer run in threads."""
 
-    def __init__(self, play: Play, file: Path, kind: Callable[..., Till] = Till) -> None:
-        self.play, self.file, self.kind = play, str(file), kind
+    def __init__(
+        self, play: Play, file: Path, kind: type[Till] = Till, client: type[KilledClient] = KilledClient
+    ) -> None:
+        self.play, self.file, self.kind, self.client_kind = play, str(file), kind, client
         self.threads = list[threading.Thread]()
         self.start()
         play.paydesk.webhooks.receiver(self.receive)
 
     def start(self) -> None:
         """Start it, as after a kill."""
-        self.client = KilledClient(self.file, self.play.environment, timeout=1, pause=0.1, patience=3)
+        self.client = self.client_kind(self.file, self.play.environment, timeout=1, pause=0.1, patience=3)
         self.till = self.kind(self.file, self.play.environment, self.client)
         self._begin(self.till.sweep)
 
     def kill(self) -> None:
         """Kill it."""
         self.client.is_killed = True
+
+    def close(self) -> None:
+        """End it, and wait for its threads."""
+        self.kill()
+        while self.till.hints:
+            for event in [*self.till.hints.values()]:
+                event.set()
+            threading.Event().wait(0.01)
+        for thread in self.threads:
+            thread.join()
 
     def receive(self, headers: Mapping[str, str], body: bytes, target: str) -> int:
         """Take a notification."""
@@ -67,10 +79,6 @@ class PlayedTill:
         """Return the status of the sale."""
         found = rows(self.file, "SELECT status FROM sales WHERE reference = ?", reference)
         return found[0]["status"] if found else "open"
-
-    def close(self) -> None:
-        """End it."""
-        self.kill()
 
     def _begin(self, work: Callable[..., object], *values: Any) -> None:
         self.threads.append(threading.Thread(target=work, args=values, daemon=True))

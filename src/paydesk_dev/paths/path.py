@@ -26,7 +26,6 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "another": ("sale",),
 }
 """Who acts, and what each can do."""
-WAITS = ("fired", "quiet", "release", "answered", "order", "clock")
 OR = " or "
 
 

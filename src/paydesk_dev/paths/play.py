@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
-from paydesk_dev.paths.judgement import OPEN, PAID, UNSAID, Sale, judge, unpaid_goods
+from paydesk_dev.paths.judgement import LIVE, OPEN, PAID, UNSAID, Sale, impolite, judge, unpaid_goods
 from paydesk_dev.paths.path import Path, Step, is_end
 from paydesk_dev.testing.clock import Clock
 from paydesk_dev.testing.documents import Charge, Order
@@ -20,7 +20,6 @@ from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
 PAUSE_SECONDS = 0.05
-LIVE = ("created", "at_terminal")
 T = TypeVar("T")
 
 
@@ -89,7 +88,8 @@ class Play:
             found.append(str(error))
         try:
             self.ended = self.orders()
-            return list(dict.fromkeys([*found, *self._judge(judge)]))
+            found += [*self._judge(judge), *impolite(self.paydesk.requests(operation="get_order"), self.ended)]
+            return list(dict.fromkeys(found))
         finally:
             self.paydesk.close()
 
@@ -193,6 +193,11 @@ class Play:
             return any(str(one.status) == status for one in self.paydesk.requests(operation=operation))
 
         self._wait(f"{operation} was answered {status}", has_answer)
+
+    def _asked(self, operation: str) -> None:
+        """Wait until the till has sent another such request."""
+        before = len(self.paydesk.requests(operation=operation))
+        self._wait(f"the till asks {operation}", lambda: len(self.paydesk.requests(operation=operation)) > before)
 
     def _order(self, status: str, detail: str = "") -> None:
         self.paydesk.wait_for(status, self._wait("the till has an order", self._newest), detail=detail)
