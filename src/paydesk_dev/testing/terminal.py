@@ -67,10 +67,8 @@ class Terminal:
         return self._take("press_cancel")
 
     def remove_card(self, *, at: str = "") -> Screen:
-        """Take the card out, once it may be, or at this screen."""
-        if not at:
-            return self._take("remove_card")
-        self.wait_for(at)
+        """Take the card out, once it may be, or at this screen: too early, it ends the payment."""
+        self.wait_for(at or "remove_card")
         return self._act("remove_card")
 
     def power_off(self) -> Screen:
