@@ -134,7 +134,7 @@ class Fault:
         own = {name: getattr(self, name) for name in ("every", "times", "skip", "delay", "per", "seed", "status")}
         fields = {name: one for name, one in own.items() if one is not None and one != defaults.get(name)}
         if self.delay is not None:
-            fields["delay"] = f"{self.delay:g}s"
+            fields["delay"] = f"{self.delay:.3f}".rstrip("0").rstrip(".") + "s"
         named = (f"{name}={one}" for name, one in {**self.match, **fields}.items())
         words = [self.edge, self.request, self.kind, *named]
         words += (f"set={pointer}={_as_text(one)}" for pointer, one in self.set.items())

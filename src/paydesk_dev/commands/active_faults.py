@@ -14,7 +14,7 @@ from paydesk.commands.client.options import group, show, show_list
 from paydesk.core import faults
 from paydesk.core.faults import EDGES, FaultRefused
 
-app = group("Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.")
+app = group("Faults: let requests of tills, of terminals and to the acquirer fail, in `paydesk dev` only.")
 
 PATH = "/dev/faults"
 ANSWER_SECONDS = 30
@@ -25,6 +25,7 @@ ADD_EXAMPLES = (
     "paydesk faults add till 'GET /v1/orders/{id}' slow:5s --every 3 --seed 7 --reference s1",
     "paydesk faults add till get_order altered --set /status=weird --times 3",
     "paydesk faults add terminal device_acknowledge reset --terminal PAYDESK_VIRTUAL__C2AFE1BB4D93",
+    "paydesk faults add acquirer payment decline:insufficient_amount --every 20 --times 0",
 )
 
 FaultId = Annotated[str, typer.Argument(metavar="FAULT_ID", help="A fault, see `paydesk faults list`.")]
@@ -36,7 +37,7 @@ Match = Annotated[str | None, typer.Option(metavar="VALUE", help="Only requests 
 @command(app, "add", *ADD_EXAMPLES)
 def add(  # noqa: PLR0913 - one parameter for each option
     service: Service,
-    edge: Annotated[str, typer.Argument(help="till or terminal: who sends the request.")],
+    edge: Annotated[str, typer.Argument(help="till, terminal or acquirer.")],
     request: Annotated[str, typer.Argument(help="The operation's name, `METHOD /path/{id}`, or `*`.")],
     kind: Annotated[str, typer.Argument(help="What goes wrong, such as `answer_lost` or `slow:5s`.")],
     *,

@@ -68,11 +68,14 @@ class Active:
     firings: deque[Firing] = field(default_factory=lambda: deque(maxlen=FIRINGS_MAX))
     is_released: bool = False
     is_removed: bool = False
+    keys_met: int = 0
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """With `per=key`: of the last keys, the place of each and its requests so far."""
 
     @property
     def is_spent(self) -> bool:
         """Whether it never fires again."""
-        return 0 < self.fault.times <= self.begun
+        return self.fault.per == "all" and 0 < self.fault.times <= self.begun
 
     def matches(self, seen: Seen) -> bool:
         """Return whether the request is one of those that the fault counts."""
@@ -95,6 +98,8 @@ class Faults:
         self._signals = Signals()
         self.on_wire = False
         """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
+        self.at_acquirer = False
+        """Whether a fault of the acquirer can fire."""
         self.generation = 0
         """Counts the resets: what was held before goes on."""
         try:
@@ -147,7 +152,8 @@ class Faults:
         for active in self:
             if active.of_header:
                 self._all.pop(active.id)
-            active.matched = active.begun = active.fired = 0
+            active.matched = active.begun = active.fired = active.keys_met = 0
+            active.keys.clear()
             active.firings.clear()
             active.is_released = False
         self._changed()
@@ -230,6 +236,7 @@ class Faults:
             one.fault.edge in ON_WIRE and (not (one.is_spent or one.of_header) or any(map(_is_held, one.firings)))
             for one in self
         )
+        self.at_acquirer = any(one.fault.edge == "acquirer" and not one.is_spent for one in self)
         self.notify()
 
 

@@ -18,6 +18,7 @@ from paydesk.core.errors import Refusal
 from paydesk.core.faults import EVERY, Edge, Fault, FaultRefused
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
+from paydesk.engine.payments.simulator import faults as acquirer
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -32,7 +33,6 @@ _BY_ORDER = {"terminal", "reference", "application"}
 """What is looked up by the order if a fault matches it."""
 
 ELSEWHERE: Mapping[Edge, str] = {
-    "acquirer": "the simulated acquirer has rules, PAYDESK_SIMULATOR_SCRIPT",
     "webhook": "a subscription has its fault, `paydesk webhooks fault`",
 }
 """Where the faults of the other edges are set."""
@@ -89,8 +89,10 @@ class Requests:
 
     def checked(self, fault: Fault) -> Fault:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
+        if fault.edge == "acquirer":
+            return acquirer.checked(fault)
         if fault.edge not in ON_WIRE:
-            raise FaultRefused("edge", f"must be {' or '.join(ON_WIRE)}: {ELSEWHERE[fault.edge]}")
+            raise FaultRefused("edge", f"must be till, terminal or acquirer: {ELSEWHERE[fault.edge]}")
         if fault.request == EVERY:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
