@@ -194,6 +194,12 @@ class Play:
 
         self._wait(f"{operation} was answered {status}", has_answer)
 
+    def _event(self, action: str) -> None:
+        def has_come() -> bool:
+            return any(one["action"] == action for one in self.paydesk.ask("GET", "/v1/events")["data"])
+
+        self._wait(f"there is {action}", has_come)
+
     def _asked(self, operation: str) -> None:
         """Wait until the till has sent another such request."""
         before = len(self.paydesk.requests(operation=operation))
