@@ -29,7 +29,6 @@ from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
-from paydesk.platform.storage.migrate import migrate, shipped
 from paydesk.platform.worker import WorkerContext
 from paydesk.service.compose import compose
 from paydesk.service.workers import run_all
@@ -213,8 +212,7 @@ async def prepare(database: Database, now_ms: int) -> None:
     """
     kind = await mark.find(database)
     if kind != "production":
-        await migrate(database, now_ms)
-        await migrate(database, now_ms, shipped(fresh.MIGRATIONS), fresh.KITS_HISTORY)
+        await fresh.migrate_with_kit(database, now_ms)
         kind = await mark.find_or_set(database, "development", now_ms)
     if kind == "production":
         raise StartRefused(
