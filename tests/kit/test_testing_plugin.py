@@ -11,6 +11,7 @@ import pytest
 
 from dev_thread import dev
 from paydesk_process import credentials, environment, request
+from postgres_server import PostgresServer
 from pytest_process import Ran
 
 TILL = '''
@@ -241,22 +242,39 @@ def test_one_that_may_miss(paydesk, paydesk_faults):
     assert left["data"] == []
 
 
+OWN_CLOCKS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_moves_the_clock(paydesk_clock, paydesk_service, number, paydesk, paydesk_terminal):
+    paydesk_clock.advance("1h")
+    order = paydesk.create(paydesk_terminal)
+    paydesk_terminal.tap()
+    paydesk.wait_for("processed", order)
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.long("two services start as processes")
 def test_each_worker_has_a_service_of_its_own(tmp_path: Path) -> None:
     """With a database of its own: the clocks of two workers differ."""
-    source = """
-import pytest
-
-@pytest.mark.parametrize("number", range(4))
-def test_moves_the_clock(paydesk_clock, paydesk_service, number):
-    paydesk_clock.advance("1h")
-    assert "database" not in str(paydesk_service.log)
-"""
     url = f"sqlite:{tmp_path}/{{worker}}.db"
-    ran = Ran.of(tmp_path, source, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
+    ran = Ran.of(tmp_path, OWN_CLOCKS, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
     assert (ran.code, ran.outcomes) == (0, {"passed": 4}), ran.output
     assert {"gw0.db", "gw1.db"} <= {file.name for file in tmp_path.iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.long("two services start as processes")
+def test_each_worker_has_a_database_of_postgresql(
+    tmp_path: Path, postgres_server: PostgresServer, migrated_postgres: str
+) -> None:
+    """It must be there: `{worker}` is its worker's name."""
+    for worker in ("gw0", "gw1"):
+        postgres_server.create_database(f"plugin_{worker}", migrated_postgres)
+    url = postgres_server.url("plugin_gw0").replace("plugin_gw0", "plugin_{worker}")
+    ran = Ran.of(tmp_path, OWN_CLOCKS, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
+    assert (ran.code, ran.outcomes) == (0, {"passed": 4}), ran.output
 
 
 @pytest.mark.long("pytest runs as a process, twice")
