@@ -5,7 +5,6 @@ from __future__ import annotations
 from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED, IN_USE, PROPERTY_VALUE
 from paydesk.core.faults import parse
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.platform.operation import WAIT, Operation, Query
 from paydesk.platform.rows import Rows
 from paydesk.platform.web import assets, html
@@ -22,13 +21,12 @@ from paydesk_dev.reset import reset
 from paydesk_dev.scenes import OPERATIONS as SCENES
 from paydesk_dev.schemas import (
     Accepted,
-    AcquirerOutcome,
-    AcquirerRequest,
     ClockAnswer,
     ClockMove,
     Inbox,
     ResetRequest,
 )
+from paydesk_dev.virtual.acquirer import OPERATIONS as ACQUIRER
 
 _PUBLIC = Rows("public", development=True)
 _INBOX = _PUBLIC.below(inbox.PATH)
@@ -91,26 +89,7 @@ OPERATIONS: tuple[Operation, ...] = (
         is_constant=True,
         media_type="text/html",
     ),
-    Rows("device", development=True).post(
-        "/virtual/v1/acquirer/payments",
-        "acquirer_authorize",
-        handlers.authorize,
-        answer=AcquirerOutcome,
-        example={
-            "outcome": "approved",
-            "amount": "24.90",
-            "authorization_code": "831000",
-            "reference_id": "41150199898610",
-        },
-        transaction="none",
-        body=AcquirerRequest,
-        errors=(PROPERTY_VALUE, ORDER_NOT_FOUND),
-        description=(
-            "Called by virtual terminals when the authorization is permitted, as a physical terminal calls its own"
-            " acquirer. `payment_id`, that of an order, is the idempotency key: a repeated request gets the same answer"
-            " and charges nothing. `docs/simulator.md` lists the test cards."
-        ),
-    ),
+    *ACQUIRER,
     _OPERATOR.get(
         "/clock",
         "clock_show",

@@ -7,13 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import Meta
 from pydantic import ConfigDict, Field, model_validator
 
-from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.model import Model, property_fault, rule
-from paydesk.core.money import AMOUNT_PATTERN
-from paydesk.core.response import Response, Time, one_of
+from paydesk.core.response import Response, Time
 from paydesk.core.text.durations import PATTERN, TYPED_PATTERN, typed_seconds
-from paydesk.engine.device.rules.reports import Card, PaymentMethod
-from paydesk.engine.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
@@ -53,29 +49,6 @@ class ClockMove(Model):
         if len(self.model_fields_set) != 1:
             raise property_fault("must have exactly one of freeze, advance, resume, to_next and reset")
         return self
-
-
-class AcquirerRequest(Model):
-    """The body of `POST /virtual/v1/acquirer/payments`."""
-
-    payment_id: Annotated[str, Field(pattern=f"^PAY{ULID_PATTERN}$", examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
-    amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])]
-    payment_method: PaymentMethod
-    card: Card | None = None
-    """Left out of a payment by wallet."""
-
-
-class AcquirerOutcome(Response, frozen=True):
-    """The outcome of a payment at the simulated acquirer."""
-
-    outcome: Annotated[
-        Literal["approved", "declined", "unknown", "not_sent"],
-        Meta(description="`unknown`: no answer, the card may be charged. `not_sent`: the card was not charged."),
-    ]
-    status_detail: Annotated[str, one_of(FAILED_DETAILS, "The reason of a decline.")] | None = None
-    amount: str | None = None
-    authorization_code: str | None = None
-    reference_id: str | None = None
 
 
 class ResetRequest(Model):

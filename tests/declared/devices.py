@@ -26,10 +26,10 @@ PAYMENT = {
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
     is_served = operation.name == "device_authorize"
     terminal = await (service_terminal(service) if is_served else service.terminal())
-    if operation.name == "acquirer_authorize":
+    if operation.name.startswith("acquirer_"):
         # The token is not cached yet, so it is looked up in the database.
-        ulid = (await service.create(terminal)).body["id"][3:]
-        body = {**PAYMENT, "payment_id": f"PAY{ulid}"}
+        payment = {"payment_id": f"PAY{(await service.create(terminal)).body['id'][3:]}"}
+        body = {**PAYMENT, **payment} if operation.name == "acquirer_authorize" else payment
         return Attempt(service, database, operation, terminal.token, body=body)
     device = await service.device(terminal)
     if operation.name == "device_print_result":
@@ -74,6 +74,11 @@ async def _long_wait(attempt: Attempt) -> Reply:
 @TABLE.way("acquirer_authorize/order_not_found")
 async def _payment_without_order(attempt: Attempt) -> Reply:
     return await attempt.send(body=PAYMENT)
+
+
+@TABLE.way("acquirer_reverse/order_not_found")
+async def _reversal_without_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"payment_id": PAYMENT["payment_id"]})
 
 
 @TABLE.way("device_hello/maximum_items")

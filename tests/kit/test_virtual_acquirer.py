@@ -1,4 +1,4 @@
-"""POST /virtual/v1/acquirer/payments: the endpoint of the simulated acquirer for virtual terminals."""
+"""`/virtual/v1/acquirer`: the endpoints of the simulated acquirer for virtual terminals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal, order_body, running
 
 PATH = "/virtual/v1/acquirer/payments"
+REVERSALS = "/virtual/v1/acquirer/reversals"
 
 
 @pytest.fixture
@@ -53,6 +54,10 @@ def _body(payment_id: str, card: str = "visa_approved", **changes: Any) -> dict[
 
 async def _authorize(service: Service, terminal: Terminal, body: dict[str, Any]) -> Reply:
     return await service.request("POST", PATH, body, token=terminal.token, key=None)
+
+
+async def _reverse(service: Service, terminal: Terminal, payment_id: str) -> Reply:
+    return await service.request("POST", REVERSALS, {"payment_id": payment_id}, token=terminal.token, key=None)
 
 
 async def _ledger(service: Service) -> list[tuple[Any, ...]]:
@@ -113,6 +118,32 @@ async def test_provisional_approval_is_confirmed_at_once(database: Database, amo
         confirmed = "SELECT outcome, COUNT(*) FROM simulator_confirmation_movements GROUP BY outcome"
         rows = await service.database.read(lambda tx: tx.all(confirmed))
         assert [tuple(row) for row in rows] == [("approved", 1)]
+
+
+@pytest.mark.on_postgres
+async def test_reversal_undoes_the_payment_once(service: Service, terminal: Terminal, payment_id: str) -> None:
+    """Repeated reversals get the same answer; the payment is declined from then on, and `doctor` finds nothing."""
+    assert (await _authorize(service, terminal, _body(payment_id))).body["outcome"] == "approved"
+    replies = await asyncio.gather(*(_reverse(service, terminal, payment_id) for _ in range(5)))
+    assert (replies[0].status, replies[0].body["outcome"], replies[0].body["amount"]) == (200, "approved", "24.90")
+    assert {reply.raw for reply in replies} == {replies[0].raw}
+    declined = {"outcome": "declined", "status_detail": "processing_error"}
+    assert (await _authorize(service, terminal, _body(payment_id))).body == declined
+    device = await service.device(terminal)
+    assert (await device.ack(payment_id[3:])).status == 200
+    assert (await device.authorizing(payment_id[3:])).body["go"] is True
+    assert (await device.result(payment_id[3:], **declined)).status == 200
+    assert await check.check(service.database) == []
+
+
+async def test_reversal_before_the_payment_blocks_it(service: Service, terminal: Terminal, payment_id: str) -> None:
+    """Of an order of the terminal's own seller alone."""
+    foreign = await (await other_seller(service)).terminal()
+    assert (await _reverse(service, foreign, payment_id)).code == "order_not_found"
+    assert (await _reverse(service, terminal, "PAY1")).code == "property_value"
+    assert (await _reverse(service, terminal, payment_id)).body["outcome"] == "approved"
+    assert (await _authorize(service, terminal, _body(payment_id))).body["outcome"] == "declined"
+    assert [row[5] for row in await _ledger(service)] == ["declined"]
 
 
 INVALID: tuple[tuple[dict[str, Any], str], ...] = (

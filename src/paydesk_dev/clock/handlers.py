@@ -1,4 +1,4 @@
-"""Handlers of the development endpoints, absent in `paydesk serve`: demo inbox, demo callback, clock, acquirer.
+"""Handlers of the development endpoints, absent in `paydesk serve`: demo inbox, demo callback, clock.
 
 The demo endpoints need no credentials, so the HTTP layer accepts only calls from the same machine.
 """
@@ -13,15 +13,9 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.text.durations import typed_seconds
 from paydesk.engine.device.gateway import Gateway
-from paydesk.engine.device.sessions import refuse_revoked
-from paydesk.engine.orders import store as orders
-from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment, Unknown
-from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
@@ -34,7 +28,7 @@ from paydesk_dev.inbox import checks as inbox_checks
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
 from paydesk_dev.reset import reset
-from paydesk_dev.schemas import AcquirerOutcome, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
+from paydesk_dev.schemas import ClockAnswer, ClockMove, Inbox, NextDue, Received
 from paydesk_dev.virtual.fleet import Fleet
 
 SLICE_ENTRIES = 50
@@ -153,57 +147,6 @@ async def move_clock(call: Call) -> Handled:
     credentials = call.shared.objects.get(KeptCredentials)
     renewed = await credentials.renew() if credentials is not None else None
     return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
-
-
-async def authorize(call: Call) -> Handled:
-    """Request an authorization from the simulated acquirer. It charges a payment id at most once.
-
-    The terminal reports the result itself. A payment that no order has is refused: it would be in the ledger for ever,
-    with nothing to compare it with.
-    """
-    refuse_revoked(call)
-    acquirers = call.shared.objects[Acquirers]
-    simulator = acquirers.live.get("simulator") if call.caller.live else acquirers.test
-    if simulator is None:
-        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
-    request: AcquirerRequest = call.body
-    caller, method = call.caller, request.payment_method
-    amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
-    if not amount_minor:
-        raise PROPERTY_VALUE.with_reason("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
-    payment = Payment(
-        caller.seller_id, caller.terminal_id, request.payment_id, amount_minor, caller.currency, method.installments
-    )
-    order_id = f"ORD{request.payment_id.removeprefix('PAY')}"
-    order = await call.database.read(lambda tx: orders.find(tx, payment.merchant_id, order_id))
-    if order is None or bool(order.live) != caller.live:
-        raise ORDER_NOT_FOUND.with_reason(
-            "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
-        )
-    card = None
-    if (sent := request.card) is not None:  # A wallet has none.
-        card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
-    acquirer = CheckedAcquirer(simulator)
-    outcome = await acquirer.authorize(payment, card)
-    if isinstance(outcome, Approved) and outcome.needs_confirmation:
-        # A terminal that asks its acquirer itself confirms the approval there too.
-        confirmed = await acquirer.confirm(payment, reference_id=outcome.reference_id)
-        if not isinstance(confirmed, Approved):
-            outcome = Unknown("the approval is not confirmed")
-    return Answer(200, _answer(payment, outcome))
-
-
-def _answer(payment: Payment, outcome: Outcome) -> AcquirerOutcome:
-    match outcome:
-        case Approved():
-            amount = decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals)
-            return AcquirerOutcome("approved", None, amount, outcome.authorization_code or "", outcome.reference_id)
-        case Declined():
-            return AcquirerOutcome("declined", outcome.detail)
-        case NotSent():
-            return AcquirerOutcome("not_sent")
-        case _:
-            return AcquirerOutcome("unknown")
 
 
 def _clock(call: Call) -> MovableClock:

@@ -10,7 +10,7 @@ CARD = "visa_approved"
 SCREENS: Mapping[str, str] = {
     **dict.fromkeys(("tap", "insert", "swipe", "phone", "scan"), "present_card"),
     "pin": "pin",
-    **dict.fromkeys(("choose", "press", "press_cancel", "remove_card"), ""),
+    **dict.fromkeys(("choose", "press", "press_cancel"), ""),
 }
 """The steps that a screen must take, each with that screen, empty if several take it. Others need no screen."""
 
@@ -65,8 +65,8 @@ class Steps(ABC, Generic[Result]):
         return self._step("press_cancel")
 
     def remove_card(self, *, at: str = "") -> Result:
-        """Take the card out, once it may be, or at this screen."""
-        return self._step("remove_card", at=at)
+        """Take the card out, once it may be, or at this screen: too early, it ends the payment."""
+        return self._step("remove_card", at=at or "remove_card")
 
     def power_off(self) -> Result:
         """Pull the plug."""

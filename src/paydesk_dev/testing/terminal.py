@@ -34,11 +34,10 @@ class Terminal(Steps[Screen]):
         """Return the screen once it shows it; `permitted`: once the terminal may charge. Raises `NotShown`."""
         seconds_left = self._patience(seconds)
         while True:
-            remaining, began = seconds_left(), time.monotonic()
+            remaining = seconds_left()
             wait = math.ceil(min(max(remaining, 1), POLL_SECONDS_MAX))
             current = self._read_screen(wait=wait, until=screen)
-            is_early = time.monotonic() - began < wait
-            if current.name == screen or (screen == "permitted" and current.get("permitted", is_early)):
+            if current.name == screen or (screen == "permitted" and current.permitted):
                 return current
             if remaining <= 0:
                 raise NotShown(f"{self.id} does not show {screen}; {describe(current)}.")

@@ -46,6 +46,8 @@ CARDS: Mapping[str, TestCard] = {
         TestCard("no_answer", *_VISA, "9021", "payment:lost"),
         TestCard("late", *_VISA, "9022", "payment:late:30s"),
         TestCard("slow", *_VISA, "9023", "payment:delay:5s"),
+        TestCard("chip_unreadable", *_VISA, "9024"),
+        TestCard("insert_only", *_VISA, "9025"),
     )
 }
 
