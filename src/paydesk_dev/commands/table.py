@@ -34,6 +34,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
         "paydesk_dev.commands.active_faults:app",
     ),
+    "wait": (
+        "Wait for a service, an order or webhooks; exits 1 if they do not come in time.",
+        "paydesk_dev.commands.wait:app",
+    ),
     "terminals": (
         "",
         "paydesk_dev.commands.virtual_terminals",
