@@ -53,7 +53,10 @@ OPERATIONS: tuple[Operation, ...] = (
         query=(Query("data.id", {"type": "string"}, "The id of the notification's subject, in lower case."),),
         refuses_repeated=True,
         errors=(PROPERTY_VALUE,),
-        description="The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications.",
+        description=(
+            "The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications of each"
+            " application."
+        ),
     ),
     _INBOX.get(
         "",

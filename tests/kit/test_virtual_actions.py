@@ -99,14 +99,16 @@ async def test_every_card(service: Service) -> None:
     async def pay(card: str) -> tuple[str, str, str]:
         virtual = await create(service)
         order_id = await _asked(virtual)
-        await virtual.act("tap", card=card)
+        await virtual.act("insert" if card == "insert_only" else "tap", card=card)
+        if card == "insert_only":
+            await virtual.act("pin", digits=PIN)
         if card in ("no_answer", "late"):
             unknown = await virtual.screen("unknown")
             # Time is skipped: the acquirer may have been inquired already, or the terminal have heard of it late.
             assert (await service.get(order_id))["status"] in ("at_terminal", "processed")
             return unknown["status_detail"], "", "unknown"
         name = "declined" if card in FAILED_DETAILS or card == "wrong_pin" else "approved"
-        screen = await virtual.screen(name, 20)
+        screen = await virtual.screen("remove_card" if card == "insert_only" else name, 20)
         order = await ended(service, order_id, "failed" if name == "declined" else "processed")
         if name == "approved":
             assert _payment(order)["payment_method"]["id"] == CARDS[card].brand
@@ -333,6 +335,8 @@ INVALID: tuple[tuple[dict[str, Any], str, str], ...] = (
     ),
     ({"action": "reboot", "seconds": 5}, "property_value", "'$.seconds' - is only for go_offline"),
     ({"action": "scan", "card": "visa_approved"}, "property_value", "'$.card' - is only for tap, insert, swipe"),
+    ({"action": "go_online", "noticed": True}, "property_value", "'$.noticed' - is only for go_offline"),
+    ({"action": "go_offline", "noticed": "yes"}, "property_type", "'$.noticed'"),
     ({"action": "tap", "card": "visa_approved", "amount": "1"}, "unsupported_properties", "'$.amount'"),
     ({"action": "pin"}, "required_properties", "'$.digits' - is required"),
     ({"action": "pin", "digits": ""}, "property_value", "'$.digits'"),
@@ -385,7 +389,7 @@ async def test_bodies_that_are_no_actions(virtual: Virtual) -> None:
 
 
 def test_every_action_is_tested() -> None:
-    """A new one needs a test here."""
-    source = Path(__file__).read_text()
+    """A new one needs a test here, or beside it."""
+    source = "".join(path.read_text() for path in Path(__file__).parent.glob("test_virtual_*.py"))
     missing = [name for name in get_args(ActionName) if f'"{name}"' not in source]
     assert missing == []

@@ -82,8 +82,8 @@ def act(  # noqa: PLR0913 - one parameter for each option
         str,
         typer.Argument(
             help=(
-                "tap, insert, swipe, phone, scan, pin, choose, press, press_cancel, remove_card, reboot, power_off,"
-                " power_on, go_offline, go_online, lose_acknowledgement or set_script."
+                "tap, insert, swipe, phone, scan, pin, choose, press, press_cancel, remove_card, take_paper,"
+                " load_paper, reboot, power_off, power_on, go_offline, go_online, lose_acknowledgement or set_script."
             )
         ),
     ],
@@ -93,6 +93,7 @@ def act(  # noqa: PLR0913 - one parameter for each option
     value: Annotated[int | None, typer.Option(help="The tip or the number of installments, for choose.")] = None,
     press: Annotated[str | None, typer.Option(help="The key, for press, such as ok, clear, cancel or 5.")] = None,
     seconds: Annotated[float | None, typer.Option(help="For how long, for go_offline.")] = None,
+    noticed: Annotated[bool | None, typer.Option("--noticed", help="Shown offline at once, for go_offline.")] = None,
     script: Annotated[str | None, typer.Option(help="The script, for set_script; from the next order on.")] = None,
 ) -> Answer:
     """Do what a person would do at a virtual terminal, and show its screen afterwards."""
@@ -103,6 +104,7 @@ def act(  # noqa: PLR0913 - one parameter for each option
         "value": value,
         "key": press,
         "seconds": seconds,
+        "noticed": noticed,
         "script": script,
     }
     return service.post(f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}/actions", fields)

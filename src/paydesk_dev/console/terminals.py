@@ -32,6 +32,8 @@ FAULTS = {
     "power_off": ("Pull the plug", "The terminal is off."),
     "power_on": ("Switch it on", "The terminal starts from its journal."),
     "reboot": ("Restart it", "The terminal restarts from its journal."),
+    "take_paper": ("Take the paper out", "The terminal has no paper."),
+    "load_paper": ("Load paper", "The terminal has paper."),
     "lose_acknowledgement": ("Lose the next acknowledgement", "The next acknowledgement is lost on its way."),
 }
 """The disturbances of a terminal: the label of each, and the notice."""

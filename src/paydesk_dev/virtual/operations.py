@@ -42,6 +42,7 @@ _APPROVED = VirtualScreen(
     screen="approved",
     lines=["Approved", "R$ 24.90"],
     actions=[],
+    permitted=True,
     order_id="ORD01J67CQQH5904WDBVZEM4JMEP3",
     status_detail="accredited",
     amount="24.90",

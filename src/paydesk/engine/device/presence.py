@@ -6,6 +6,7 @@ most once a second.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -64,6 +65,7 @@ class Sightings:
         self._seen: dict[str, Sighting] = {}
         self.is_urgent = False
         """Whether a terminal that was silent is to be written at once."""
+        self._writing = asyncio.Lock()
 
     def polls_open(self, terminal_id: str) -> int:
         """Return how many polls of the terminal wait on this node."""
@@ -98,6 +100,12 @@ class Sightings:
                 del self._seen[terminal_id]
         await self.write(database)
 
+    async def forget(self, database: Database, seller_id: int, terminal_id: str) -> None:
+        """Let a terminal of development be offline at once, until it polls again."""
+        async with self._writing:
+            await database.write(partial(presence.record_offline, seller_id=seller_id, terminal_id=terminal_id))
+            self._seen.pop(terminal_id, None)
+
     async def write(self, database: Database, *, is_last: bool = False) -> int:
         """Write what is due, or at the last time everything, in one statement; return how many terminals.
 
@@ -112,7 +120,8 @@ class Sightings:
         }
         if due:
             ages_ms = {terminal_id: (seen.seller_id, int(seen.age(now) * 1000)) for terminal_id, seen in due.items()}
-            written = await database.write(partial(presence.record, ages_ms=ages_ms))
+            async with self._writing:
+                written = await database.write(partial(presence.record, ages_ms=ages_ms))
             for terminal_id, seen in due.items():
                 if terminal_id not in written:
                     self.is_urgent = self.is_urgent or (seen.open_polls > 0 and seen.was_silent(now))

@@ -38,6 +38,9 @@ UPDATE terminals SET last_seen_ms =
  WHERE terminals.seller_id = seen.seller_id AND terminals.terminal_id = seen.terminal_id
 RETURNING terminals.terminal_id"""
 
+RECORD_OFFLINE = f"""UPDATE terminals SET last_seen_ms = {NOW_MS} - {(DEGRADED_SECONDS + 1) * 1000}
+ WHERE seller_id = $1 AND terminal_id = $2"""
+
 LIVE_ORDER = """LEFT JOIN orders o
     ON o.seller_id = t.seller_id AND o.terminal_id = t.terminal_id AND o.status IN ('created', 'at_terminal')"""
 """The join of terminals `t` with their live orders `o`, for `COLUMNS`."""
@@ -133,6 +136,11 @@ async def record(tx: Transaction, ages_ms: Mapping[str, tuple[int, int]]) -> set
     `ages_ms` has by terminal its seller, and the age of the sign in milliseconds.
     """
     return {row[0] for row in await tx.all(RECORD, msgspec.json.encode(ages_ms).decode())}
+
+
+async def record_offline(tx: Transaction, seller_id: int, terminal_id: str) -> None:
+    """Let the terminal be offline by `NOW_MS` (in development only)."""
+    await tx.run(RECORD_OFFLINE, seller_id, terminal_id)
 
 
 async def forget_future(tx: Transaction) -> None:

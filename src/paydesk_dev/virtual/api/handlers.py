@@ -13,6 +13,7 @@ import msgspec
 from paydesk.core.clock import Clock
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, TOO_MANY_REQUESTS, Refusal
 from paydesk.core.secrets import Secret
+from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.terminals import registry, stores
@@ -140,7 +141,8 @@ async def show_screen(call: Call) -> Answer:
     panel.waiting += 1
     try:
         await panel.until(lambda: _is_met(call, until), seconds, LOOK_AGAIN_SECONDS)
-        return Answer(200, VirtualScreen.of_screen(_running(call).panel.screen))
+        panel = _running(call).panel
+        return Answer(200, VirtualScreen.of_screen(panel.screen, panel))
     finally:
         panel.waiting -= 1
 
@@ -159,8 +161,9 @@ async def act(call: Call) -> Answer:
                 await audit.record(call, tx, "terminals.change", terminal.terminal_id, before=old, after=new)
 
         await call.database.write(set_script)
+    running = _running(call)
     try:
-        screen = await _running(call).act(body.as_action())
+        screen = await running.act(body.as_action())
     except ActionNotPossible as error:
         taken = ", ".join(error.screen.actions) or "only actions on power, network and script"
         raise ACTION_NOT_POSSIBLE.with_reason(
@@ -168,7 +171,10 @@ async def act(call: Call) -> Answer:
         ) from None
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
-    return Answer(200, VirtualScreen.of_screen(screen))
+    if body.noticed:
+        sightings = call.shared.objects[Gateway].sightings
+        await sightings.forget(call.database, terminal.seller_id, terminal.terminal_id)
+    return Answer(200, VirtualScreen.of_screen(screen, running.panel))
 
 
 async def delete(call: Call) -> Answer:
@@ -275,7 +281,7 @@ def _is_met(call: Call, until: str | None) -> bool:
     panel = _running(call).panel
     if call.database.signals.stopping or (call.disconnected is not None and call.disconnected()):
         return True
-    return panel.is_permitted if until == PERMITTED else until in (None, panel.screen.name)
+    return panel.is_permitted(panel.screen) if until == PERMITTED else until in (None, panel.screen.name)
 
 
 def _shown(call: Call, terminal: Terminal) -> VirtualTerminal:

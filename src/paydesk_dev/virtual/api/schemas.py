@@ -15,6 +15,7 @@ from paydesk.engine.terminals.schemas import OperatingMode, SettableMode
 from paydesk.operators.schemas import Id
 from paydesk_dev.virtual.scripts import playlists, scripts
 from paydesk_dev.virtual.terminal.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
+from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.receipts import Receipt
 from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
 
@@ -23,7 +24,7 @@ SECONDS_MAX = 3600.0
 VALUE_MAX = 99
 KEY_CHARACTERS_MAX = 100
 
-_OPTIONAL = "seconds"
+_OPTIONAL = ("seconds", "noticed")
 
 
 def _script(text: str) -> str:
@@ -102,8 +103,8 @@ def _fits(value: Any, info: ValidationInfo) -> Any:
     action, field = info.data.get("action"), info.field_name or ""
     if action is None:  # Invalid, which is a fault of its own.
         return value
-    takers = tuple(name for name, taken in ACTIONS.items() if taken == field)
-    if value is None and action in takers and field != _OPTIONAL:
+    takers = tuple(name for name, taken in ACTIONS.items() if field in taken.split())
+    if value is None and action in takers and field not in _OPTIONAL:
         raise PydanticCustomError("missing", "Field required")
     if value is not None and action not in takers:
         raise property_fault(f"is only for {', '.join(takers)}")
@@ -138,11 +139,14 @@ class VirtualActionRequest(Model):
     seconds: Annotated[Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None, _FITS] = _field(
         "Of `go_offline`: it is online again after them. Without them it stays offline until `go_online`."
     )
+    noticed: Annotated[bool | None, _FITS] = _field(
+        "Of `go_offline`: its presence is `offline` at once, not after 2 minutes of silence."
+    )
     script: Annotated[Script | None, _FITS] = _field("Of `set_script`: from the next order on.")
 
     def as_action(self) -> Action:
         """Return the action for the terminal."""
-        return Action(self.action, **self.model_dump(exclude={"action"}, exclude_none=True))
+        return Action(self.action, **self.model_dump(exclude={"action", "noticed"}, exclude_none=True))
 
 
 class VirtualScreen(Response, frozen=True):
@@ -151,6 +155,7 @@ class VirtualScreen(Response, frozen=True):
     screen: ScreenName
     lines: Annotated[list[str], Meta(description="The text of the screen.")]
     actions: Annotated[list[str], Meta(description="What the screen takes, besides what every screen takes.")]
+    permitted: Annotated[bool, Meta(description="Whether the order on the screen has the authorization permit.")]
     order_id: str | None = None
     status_detail: str | None = None
     receipt: Receipt | None = None
@@ -162,10 +167,11 @@ class VirtualScreen(Response, frozen=True):
     ends_date: Annotated[Time, Meta(description="When the screen ends by itself.")] | None = None
 
     @classmethod
-    def of_screen(cls, screen: Screen) -> Self:
-        """Return the document of the screen, without what it does not have."""
+    def of_screen(cls, screen: Screen, panel: Panel) -> Self:
+        """Return the document of a screen of the panel, without what it does not have."""
         return cls.of(
             screen,
+            permitted=panel.is_permitted(screen),
             screen=screen.name,
             amount=screen.amount or None,
             currency=screen.currency or None,

@@ -43,6 +43,8 @@ TRAY: Mapping[str, tuple[TrayCard, ...]] = {
         TrayCard("no_answer", "No answer", "violet"),
         TrayCard("late", "Late answer, after 30 s", "violet"),
         TrayCard("slow", "Slow, 5 s", "violet"),
+        TrayCard("chip_unreadable", "Chip cannot be read", "violet"),
+        TrayCard("insert_only", "Must be inserted", "violet"),
     ),
 }
 WAYS = (("tap", "Tap"), ("insert", "Insert"), ("swipe", "Swipe"), ("phone", "Phone"))

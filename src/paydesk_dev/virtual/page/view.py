@@ -64,6 +64,7 @@ def parts(access: Access) -> dict[str, Markup]:
         "is_paper_out": paper is not None and _is_out(paper, panel),
         "messages": [_line(message) for message in list(panel.messages)[: -MESSAGES_SHOWN - 1 : -1]],
         "is_online": panel.is_online,
+        "has_paper": panel.has_paper,
         "script": access.script,
         "order_id": panel.order_id,
         # The time on the glass where it stands still, as that of the receipts.
@@ -82,7 +83,7 @@ def look_of(screen: Screen) -> Row:
         return msgspec.structs.replace(look, lights="tapped")
     if screen.name == "remove_card" and screen.status_detail not in (None, "accredited"):
         return msgspec.structs.replace(look, tone="bad", art="cross", lights="failed")
-    if screen.name in ("present_card", "pin") and not screen.actions:
+    if screen.name in ("present_card", "pin") and not {"press", "press_cancel"} & set(screen.actions):
         return msgspec.structs.replace(look, art="spinner", lights="works", hint="The terminal asks for the permit.")
     if screen.name == "pin" and screen.card == STUBBORN_CARD:
         return msgspec.structs.replace(look, hint="This card refuses every PIN: after the third it is blocked.")

@@ -33,12 +33,14 @@ ACTIONS: Mapping[str, str] = {
     "reboot": "",
     "power_off": "",
     "power_on": "",
-    "go_offline": "seconds",
+    "take_paper": "",
+    "load_paper": "",
+    "go_offline": "seconds noticed",
     "go_online": "",
     "lose_acknowledgement": "",
     "set_script": "script",
 }
-"""Each action with the field that it takes, if any. Rows of `screens.py` name the actions that a screen takes."""
+"""Each action with the fields that it takes, if any. Rows of `screens.py` name the actions that a screen takes."""
 
 # The API lists the names in its document.
 if TYPE_CHECKING:
@@ -48,6 +50,11 @@ else:
 Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
+ANOTHER_WAY: Mapping[tuple[str, str], str] = {
+    ("chip_unreadable", "insert"): "The chip cannot be read: swipe the card",
+    **dict.fromkeys((("insert_only", "tap"), ("insert_only", "phone")), "Insert the card"),
+}
+"""What the terminal asks for instead, by the test card and the action that presents it."""
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 """The result when the buyer or cashier canceled at the terminal before the permit."""
 _PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
@@ -60,8 +67,8 @@ class Action(msgspec.Struct, frozen=True):
 
     `tap`, `insert`, `swipe`, `phone`: present `card`. `scan`: the buyer pays with a wallet's QR code. `pin`: type
     `digits` and press OK. `choose`: a tip or a number of installments (`value`). `press`: a key of the keypad.
-    `go_offline`: no network, for `seconds` if they are given. `lose_acknowledgement`: the next acknowledgement is
-    lost on its way. `set_script`: from the next order on.
+    `take_paper`: nothing is printed until `load_paper`. `go_offline`: no network, for `seconds` if they are given.
+    `lose_acknowledgement`: the next acknowledgement is lost on its way. `set_script`: from the next order on.
     """
 
     name: ActionName
@@ -118,14 +125,18 @@ class Dialogue:
             self._panel.show(self._questions.pop(0))
             return
         self.steps.put_nowait("card_requested")
+        self._ask_for_card()
+
+    def _ask_for_card(self, asked: str = "") -> None:
         tip = presented.by_person(self._order, "", "scan", tip_percent=self._tip_percent).get("tip_amount", "")
-        self._panel.show(self._screens.present_card(tip))
+        self._panel.show(self._screens.present_card(tip, asked))
 
     def act(self, action: Action) -> None:
         """Take an action of the screen. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
         match self._panel.screen.name, action.name:
-            case _, "press_cancel":
+            case _, "press_cancel" | "remove_card":
                 self.presented = {}
+                self._screens.entry = "" if action.name == "remove_card" else self._screens.entry
                 self._end(CANCELED)
             case _, "choose":
                 self._choose(action.value)
@@ -169,6 +180,9 @@ class Dialogue:
         entry = action.name
         if entry in CARD_ACTIONS and action.card not in CARDS:
             raise ValueError(f"unknown card {action.card!r}; valid cards: {', '.join(CARDS)}")
+        if another_way := ANOTHER_WAY.get((action.card, entry)):
+            self._ask_for_card(another_way)
+            return
         self._screens.card, self._screens.entry = action.card if entry != "scan" else "", entry
         self.presented = presented.by_person(self._order, action.card, entry, self._installments, self._tip_percent)
         self.steps.put_nowait("card_presented")

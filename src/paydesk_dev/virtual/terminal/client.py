@@ -182,6 +182,11 @@ class DeviceClient:
         """Request the authorization from the simulated acquirer, under the payment's id."""
         return await self._send("POST", "/virtual/v1/acquirer/payments", request, CALL_SECONDS_MAX)
 
+    async def reverse(self, payment_id: str) -> Reply:
+        """Reverse the payment at the simulated acquirer."""
+        body = {"payment_id": payment_id}
+        return await self._send("POST", "/virtual/v1/acquirer/reversals", body, CALL_SECONDS_MAX)
+
     async def authorize_by_service(self, lease_id: str, request: dict[str, Any]) -> Reply:
         """Have the service request the authorization, as terminals of kind `service` do."""
         self._sends("authorize")

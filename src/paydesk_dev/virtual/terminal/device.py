@@ -34,10 +34,16 @@ UNKNOWN = {"outcome": "unknown"}
 """The result when the terminal called the acquirer and got no answer."""
 RESUMED_SEQ = 1_000
 """The number of the step that requests the permit again after a restart."""
+UNDO_SECONDS_MAX = 25.0
+"""How long after the permit the terminal may still undo a payment: later the service may have asked for its outcome."""
 ENCRYPTED_DATA = "dmlydHVhbCBjYXJk"
 """Stands for the encrypted card data of a terminal of kind `service`."""
 
 _log = structlog.get_logger("virtual.terminal")
+
+
+class _CardRemoved(Exception):
+    """The card was taken out before the permit was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,8 @@ class Device:
             return False
         shown_until = self.panel.authorizing_since + self.pace.authorizing_seconds
         await self.pace.sleep(max(0.0, shown_until - runtime.monotonic()))
+        if self.panel.keep_card():
+            await self._undo(entry.lease_id)
         return True
 
     async def resume(self, entry: Entry) -> bool:
@@ -135,19 +143,24 @@ class Device:
 
         def request_permit() -> Awaitable[Reply]:
             nonlocal requests
-            requests += 1
+            if self.panel.is_card_out and not requests:
+                raise _CardRemoved
+            requests += self.client.link.is_up
             return self.client.progress(entry.lease_id, seq, AUTHORIZING)
 
         async with self.lock:
             permitted = await self.journal.put(entry, step=AUTHORIZING)
-            reply = await self.pace.retry(request_permit)
+            try:
+                reply = await self.pace.retry(request_permit)
+            except _CardRemoved:
+                return await self._store(entry, CANCELED)
             if reply.status != 200 or reply.body.get("go") is not True:
                 if requests == 1:
                     return await self._release(entry, AUTHORIZING, reply)
                 # An earlier request may have been granted: without a result the service would ask the acquirer.
                 return await self._store(entry, NEVER_CHARGED)
             permitted = msgspec.structs.replace(permitted, until=str(reply.body.get("until", "")))
-            if not self.client.is_before(permitted.until):
+            if not self.client.is_before(permitted.until) or self.panel.is_card_out:
                 return await self._store(permitted, NEVER_CHARGED)
             charged = await self.journal.put(permitted, presented=presented)
             self.panel.show_authorizing()
@@ -204,6 +217,36 @@ class Device:
         card = dict(presented["card"])
         request = {**presented, "entry_mode": card.pop("entry_mode"), "card": card, "encrypted_data": ENCRYPTED_DATA}
         return partial(self.client.authorize_by_service, entry.lease_id, request)
+
+    async def _undo(self, lease_id: str) -> None:
+        """Replace an approval in the journal by a decline, because the card was taken out too early.
+
+        A terminal that asks its acquirer itself reverses the payment there first. Where it is too late for that, or the
+        reversal is not answered, the outcome is unknown, and the service inquires.
+        """
+        async with self.lock:
+            entry = self.journal.entries[lease_id]
+            if entry.presented is None or entry.result is None or entry.result["outcome"] == "declined":
+                return
+            if self.journal.kind == "service":
+                # Without a result that the service waits for, its order has ended already.
+                is_undone = entry.is_provisional or entry.result["outcome"] != "approved"
+            else:
+                is_undone = await self._reverse(entry)
+            if is_undone:
+                await self._store(entry, {**NEVER_CHARGED, **entry.presented})
+            elif self.journal.kind != "service":
+                await self._store(entry, UNKNOWN)
+
+    async def _reverse(self, entry: Entry) -> bool:
+        """Reverse the payment at the acquirer; return whether that is certain."""
+        if runtime.monotonic() - self.panel.authorizing_since > UNDO_SECONDS_MAX:
+            return False
+        try:
+            reply = await self.client.reverse(entry.order["payment_id"])
+        except ServiceUnavailable:
+            return False
+        return reply.status == 200 and reply.body.get("outcome") == "approved"
 
     async def _store(self, entry: Entry, result: dict[str, Any]) -> bool:
         await self.journal.put(entry, result=result, result_id=str(uuid4()))

@@ -68,6 +68,7 @@ class Panel(Changes):
         self.paper: Paper | None = None
         self.is_paper_taken = False
         """Whether another order began since the last print, which counts as taken then."""
+        self.has_paper = True
         self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
         """The newest last."""
         self.waiting = 0
@@ -84,10 +85,9 @@ class Panel(Changes):
         """The stage of the screen (`screens.Row`)."""
         return ROWS[self.screen.name].stage
 
-    @property
-    def is_permitted(self) -> bool:
-        """Whether the order on the screen has the authorization permit."""
-        return self.screen.order_id is not None and self.screen.order_id == self.permitted_order_id
+    def is_permitted(self, screen: Screen) -> bool:
+        """Return whether the order on the screen has the authorization permit."""
+        return screen.order_id is not None and screen.order_id == self.permitted_order_id
 
     def exchanged(self, text: str, *, sent: bool) -> None:
         """List a message."""
@@ -117,6 +117,7 @@ class Panel(Changes):
     def reset(self) -> None:
         """Show what is shown between orders, whatever the order on the screen is."""
         self.order = self.order_id = self._unprinted = None
+        self.has_paper = True
         self._show_resting()
 
     def set_mode(self, operating_mode: str) -> None:
@@ -142,8 +143,11 @@ class Panel(Changes):
             self._show_resting()
 
     def _show_resting(self) -> None:
-        if self.screen != self._resting:
-            self.show(self._resting)
+        screen = self._resting
+        if not self.has_paper and screen.name in ("idle", "standalone"):
+            screen = msgspec.structs.replace(screen, lines=(*screen.lines, screens.NO_PAPER))
+        if self.screen != screen:
+            self.show(screen)
 
     # Orders
 
@@ -214,13 +218,34 @@ class Panel(Changes):
         self.order.entry = ""
         if self.screen.name == "unknown":
             self.end(self.order.screen("unknown"))
+        elif self.stage == "open":
+            self.order.is_card_out = True
+            self.show(self.order.screen("pin_entered" if self.screen.name == "pin" else self.screen.name))
         else:
             self._show_resting()
+
+    @property
+    def is_card_out(self) -> bool:
+        """Whether the card was taken out before the terminal had finished with it."""
+        return self.order is not None and self.order.is_card_out
+
+    def keep_card(self) -> bool:
+        """Let no card be taken out until the outcome is shown; return whether it is out already."""
+        if self.screen.name == "authorizing" and self.screen.actions:
+            self.show(msgspec.structs.replace(self.screen, actions=()))
+        return self.is_card_out
 
     def _is_open(self, order_id: str | None) -> bool:
         return self.screen.order_id == order_id and self.stage == "open"
 
     # Paper
+
+    def change_paper(self, *, has_paper: bool) -> None:
+        """Take the roll out or put one in. What was not printed meanwhile is not printed later."""
+        self.has_paper, self._unprinted = has_paper, None
+        if self.stage == "between":
+            self._show_resting()
+        self.notify()
 
     def print(self, *, receipt: Receipt | None = None, text: str = "", image: bytes = b"") -> None:
         """Print a receipt or the content of a print action."""
@@ -229,9 +254,9 @@ class Panel(Changes):
         self.notify()
 
     def show_printing(self, seconds: float) -> None:
-        """Show that a print action is printed, unless an order or its card needs the screen."""
+        """Show that a print action is printed or lacks paper, unless an order or its card needs the screen."""
         if self.stage != "open" and self.screen.name != "remove_card":
-            self.show(screens.of("print_action"), seconds)
+            self.show(screens.of("print_action" if self.has_paper else "not_printed"), seconds)
 
     def print_receipt(self, receipt: Receipt) -> None:
         """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""

@@ -76,8 +76,8 @@ class Reporter:
         await self._device.journal.forget(entry.lease_id)
         self._counts[result.get("outcome", "")] += 1
         self._recorded(entry, reply)
-        is_inserted = ((entry.chosen or {}).get("card") or {}).get("entry_mode") == "chip"
-        steps = ("card_removal",) * is_inserted + ("printing",) * (reply.body.get("print") is True)
+        panel, is_inserted = self._device.panel, ((entry.chosen or {}).get("card") or {}).get("entry_mode") == "chip"
+        steps = ("card_removal",) * is_inserted + ("printing",) * (reply.body.get("print") is True and panel.has_paper)
         # The order has ended and nothing depends on these steps.
         with contextlib.suppress(ServiceUnavailable, SessionEnded):
             for seq, step in enumerate(steps, _AFTER_RESULT_SEQ):

@@ -18,6 +18,7 @@ CARD_ACTIONS = ("tap", "insert", "swipe", "phone")
 TRIES_MAX = 3
 """Wrong PINs until the card is blocked."""
 INSTALLMENTS = (1, 2, 3, 6, 12)
+NO_PAPER = "No paper"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -88,23 +89,24 @@ ROWS: Mapping[str, Row] = {
     ),
     "pin": Row(
         ("{sum}", "{again}", "Enter your PIN, then the green key", "{entered}"), "open", lights="works",
-        actions=("pin", "press", "press_cancel"), pill=("wait", "keyboard", "Waits for the PIN"),
-        hint="Any four to six digits are right, then the green key.",
+        actions=("pin", "press", "press_cancel", "remove_card"), pill=("wait", "keyboard", "Waits for the PIN"),
+        hint="Any four to six digits are right, then the green key. Press the card to take it out.",
         refuses="The terminal asks for a PIN: type it on the keypad, then press the green key.",
     ),
     "authorizing": Row(
-        ("{sum}", "Authorizing", "{hold}"), "open", "plain", "spinner", "works", is_brief=True,
-        pill=("wait", "clock", "Authorizing"),
+        ("{sum}", "Authorizing", "{hold}"), "open", "plain", "spinner", "works", actions=("remove_card",),
+        is_brief=True, pill=("wait", "clock", "Authorizing"),
         hint="The terminal has the permit and asks the acquirer. Pull the plug to see how it ends.",
         refuses="The acquirer is being asked. Wait for its answer.",
     ),
     "approved": Row(
-        ("Approved", "{paid}", "{card}"), "outcome", "ok", "check", "done", seconds=5, is_brief=True,
+        ("Approved", "{paid}", "{card}", "{paper}"), "outcome", "ok", "check", "done", seconds=5, is_brief=True,
         detail="accredited", pill=("ok", "check", "Approved"),
         hint="The order is processed. The webhook is on its way.",
     ),
     "declined": Row(
-        ("Declined", "{reason}", NOTHING_CHARGED), "outcome", "bad", "cross", "failed", seconds=5, is_brief=True,
+        ("Declined", "{reason}", NOTHING_CHARGED, "{paper}"), "outcome", "bad", "cross", "failed", seconds=5,
+        is_brief=True,
         pill=("bad", "cross", "Declined"),
         hint="The order has failed, with this reason as its detail.",
     ),
@@ -159,7 +161,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "card_read": Row(("{sum}", "Card read", "{hold}"), "open", name="present_card"),
     "code_scanned": Row(("{sum}", "Code scanned", "{hold}"), "open", name="present_card"),
-    "pin_entered": Row(("{sum}", "PIN entered", "{hold}"), "open", name="pin"),
+    "pin_entered": Row(("{sum}", "PIN entered", "{hold}"), "open", actions=("remove_card",), name="pin"),
     "canceled_at_till": Row(
         ("Canceled by the cashier", NOTHING_CHARGED), "end", detail="canceled_by_api", name="canceled",
     ),
@@ -169,6 +171,7 @@ ROWS: Mapping[str, Row] = {
     "undone": Row(("Declined", "The sale was undone", NOTHING_CHARGED), "outcome", name="declined"),
     "session_ended": Row(("{reason}",), "between", name="offline"),
     "print_action": Row(("Printing", "Please take the paper"), "printing", name="printing"),
+    "not_printed": Row((NO_PAPER, "Nothing is printed", "Load a roll, then print again"), "printing", name="printing"),
 }
 # fmt: on
 
@@ -222,6 +225,8 @@ class OrderScreens:
         self.order_id: str | None = order.get("id")
         self.card = ""
         self.entry = ""
+        self.is_card_out = False
+        """Whether the card was taken out after its PIN, before the terminal had finished."""
         self._currency = str(order.get("currency", ""))
         self._amount = spelled(str(order.get("amount", "")), self._currency)
 
@@ -231,8 +236,8 @@ class OrderScreens:
         An outcome or an end is `remove_card` while a card is inserted.
         """
         row, is_inserted = ROWS[name], self.entry == "insert"
-        hold = "Do not remove the card" if is_inserted else "Please wait"
-        known = {"sum": f"{self._amount} {self._currency}", "seller": self._seller_name, "hold": hold}
+        hold = "Do not remove the card" if is_inserted else "The card is out" if self.is_card_out else "Please wait"
+        known = {"sum": f"{self._amount} {self._currency}", "seller": self._seller_name, "hold": hold, "paper": ""}
         lines = _lines(row, {**known, **(texts or {})})
         about = {"status_detail": row.detail, "amount": self._amount, "card": self.card, "entry": self.entry, **fields}
         if is_inserted and row.stage in ("outcome", "end"):
@@ -247,13 +252,13 @@ class OrderScreens:
         offered = ", ".join(f"{percent} %" for percent in percentages)
         return self.screen("tip", {"offered": offered}, choices=(0, *percentages))
 
-    def present_card(self, tip: str = "") -> Screen:
-        """Return the request for a card, until the order expires."""
+    def present_card(self, tip: str = "", asked: str = "") -> Screen:
+        """Return the request for a card, in these words if there are any, until the order expires."""
         preferred = (self.order.get("payment_method") or {}).get("default_type")
         is_by_qr = preferred == "qr" and self._kind != "service"
-        asked = "Scan the QR code, or tap, insert or swipe a card" if is_by_qr else "Tap, insert or swipe a card"
+        usual = "Scan the QR code, or tap, insert or swipe a card" if is_by_qr else "Tap, insert or swipe a card"
         added = f"with a tip of {spelled(tip, self._currency)}" if tip else ""
-        return self.screen("present_card", {"tip": added, "asked": asked}, ends_ms=self._expires_ms)
+        return self.screen("present_card", {"tip": added, "asked": asked or usual}, ends_ms=self._expires_ms)
 
     def pin(self, digits: int = 0, wrong: int = 0) -> Screen:
         """Return the request for the PIN, after so many wrong ones."""
@@ -266,19 +271,22 @@ class OrderScreens:
         """Return the screen while the service is asked for the permit: it takes no more actions."""
         return self.screen("pin_entered" if self.entry == "insert" else "card_read" if self.card else "code_scanned")
 
-    def outcome(self, result: Mapping[str, Any], receipt: Receipt | None = None) -> Screen:
+    def outcome(self, result: Mapping[str, Any], receipt: Receipt | None = None, *, has_paper: bool = True) -> Screen:
         """Return the screen for the result that the terminal reports, or for the outcome of an inquiry."""
+        paper = "" if has_paper or receipt is None else f"{NO_PAPER}: no receipt"
+        receipt = receipt if has_paper else None
         match result.get("outcome"):
             case "approved":
                 paid = spelled(result.get("paid_amount") or self._amount, self._currency)
                 method = result.get("payment_method")
                 card = described(method, result.get("card")) if method else ""
-                texts = {"paid": f"{paid} {self._currency}", "card": card}
+                texts = {"paid": f"{paid} {self._currency}", "card": card, "paper": paper}
                 return self.screen("approved", texts, amount=paid, receipt=receipt)
             case "declined":
                 detail = result.get("status_detail", "")
                 reason = REASONS.get(detail, REASONS["rejected_other_reason"])
-                return self.screen("declined", {"reason": reason}, status_detail=detail, receipt=receipt)
+                texts = {"reason": reason, "paper": paper}
+                return self.screen("declined", texts, status_detail=detail, receipt=receipt)
             case "canceled":
                 return self.screen("canceled_on_terminal")
             case _:

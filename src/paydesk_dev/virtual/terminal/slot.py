@@ -152,7 +152,7 @@ class Slot:
             raise ActionNotPossible(panel.screen, "the service has not answered the acknowledgement of the order yet")
         if action.name not in panel.screen.actions:
             raise ActionNotPossible.on(panel.screen, action)
-        if action.name == "remove_card":
+        if action.name == "remove_card" and (self._dialogue is None or self._dialogue.ended.is_set()):
             panel.remove_card()
             return panel.screen
         if self._dialogue is not None:
@@ -181,7 +181,7 @@ class Slot:
             screen = self._panel.screen
             shown = screen.receipt if screen.order_id == entry.order.get("id") else None
             receipt = shown or self.device.receipt_of(entry)
-            if receipt is not None:
+            if receipt is not None and self._panel.has_paper:
                 self._panel.print_receipt(receipt)
         if outcome == "unknown":
             self._find_outcome(entry)
@@ -237,7 +237,8 @@ class Slot:
             self._unshown.set_result(None)
             order = self._panel.order
             if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
-                outcome = order.outcome(entry.result, self.device.receipt_of(entry))
+                has_paper = self._panel.has_paper
+                outcome = order.outcome(entry.result, self.device.receipt_of(entry), has_paper=has_paper)
                 self._panel.end(order.screen("undone") if is_undone else outcome)
 
     async def _take_over(self, action: Action) -> None:

@@ -144,6 +144,12 @@ class Terminal:
             case "go_online":
                 self.panel.link.restore()
                 await self._notice(is_online=True)
+            case "take_paper" | "load_paper":
+                has_paper = action.name == "load_paper"
+                if self.panel.has_paper == has_paper:
+                    reason = "there is paper in the terminal" if has_paper else "the terminal has no paper"
+                    raise ActionNotPossible(self.panel.screen, reason)
+                self.panel.change_paper(has_paper=has_paper)
             case "lose_acknowledgement":
                 self.panel.link.loses_acknowledgement = True
             case "set_script":
@@ -263,20 +269,23 @@ class Terminal:
             case Message("expired", str(lease_id)):
                 await slot.drop(lease_id, is_expired=True)
             case Message("print", action_id=str(action_id), subtype=str(subtype), content=str(content)):
-                await self._print(action_id, subtype, content)
+                outcome = await self._print(action_id, subtype, content)
                 # If the service doesn't answer, it offers the action again.
-                await slot.device.client.report_print(action_id, "printed")
+                await slot.device.client.report_print(action_id, outcome)
             case Message("mode", operating_mode=str(operating_mode)):
                 self.panel.set_mode(operating_mode)
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
 
-    async def _print(self, action_id: str, subtype: str, content: str) -> None:
-        """Print the action, once in this start of the terminal."""
+    async def _print(self, action_id: str, subtype: str, content: str) -> str:
+        """Print the action, once in this start of the terminal; return `printed`, or `failed` without paper."""
         if action_id != self._printed:
             self.panel.show_printing(self._pace.printing_seconds)
             await self._pace.sleep(self._pace.printing_seconds)
+            if not self.panel.has_paper:
+                return "failed"
             if subtype == "image":
                 self.panel.print(image=base64.b64decode(content))
             else:
                 self.panel.print(text=content)
             self._printed = action_id
+        return "printed"

@@ -47,6 +47,8 @@ CARDS: Mapping[str, TestCard] = {
         TestCard("no_answer", *_VISA, "9021", "payment answer_lost per=key"),
         TestCard("late", *_VISA, "9022", "payment late:30s times=0"),
         TestCard("slow", *_VISA, "9023", "payment slow:5s times=0"),
+        TestCard("chip_unreadable", *_VISA, "9024"),
+        TestCard("insert_only", *_VISA, "9025"),
     )
 }
 
