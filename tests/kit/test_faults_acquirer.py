@@ -96,7 +96,7 @@ async def test_a_kind_disturbs_one_request(
         assert isinstance(await again(), first), request
         assert isinstance(await again(), second), request
         (firing,) = active.firings
-        assert (firing.operation, firing.seen.facts["terminal"]) == (request, "PAYDESK_VIRTUAL__1")
+        assert (firing.operation, firing.request.facts["terminal"]) == (request, "PAYDESK_VIRTUAL__1")
         assert firing.order.startswith("ORD")
         assert (f'"outcome":"{answer}"' in str(firing.answer)) == (answer != ""), request
         assert (firing.answer is None) == (answer == ""), request

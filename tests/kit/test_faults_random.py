@@ -63,7 +63,7 @@ class Bench:
     @property
     def request_ids(self) -> set[str]:
         """The ids of the requests that faults met."""
-        return {firing.seen.request_id for active in self._kept for firing in active.firings}
+        return {firing.request.request_id for active in self._kept for firing in active.firings}
 
     @property
     def pairs(self) -> set[tuple[str, str]]:
