@@ -42,8 +42,10 @@ class Exchanges:
         script: tuple[Fault, ...],
         source: FaultSource | None,
         sleep: Callable[[float], Awaitable[object]],
+        *,
+        mode: str,
     ) -> None:
-        self._database, self._clock, self._removals = database, clock, removals
+        self._database, self._clock, self._removals, self._mode = database, clock, removals, mode
         self._script, self._source, self._sleep = script, source, sleep
         self._arriving: set[asyncio.Task[object]] = set()
         """The requests that are held before they arrive."""
@@ -56,6 +58,7 @@ class Exchanges:
         if self._source is not None and self._source.is_active:
             facts = {
                 "seller": str(payment.merchant_id),
+                "mode": self._mode,
                 "terminal": payment.terminal_id,
                 "order": payment.order_id,
                 "card": cards.name_of(card),
