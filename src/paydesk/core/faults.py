@@ -38,7 +38,7 @@ FAILING = ("error", "error_after")
 MATCHES: Mapping[Edge, tuple[str, ...]] = {
     "till": ("application", "seller", "mode", "terminal", "reference", "order", "grant"),
     "terminal": ("seller", "terminal", "reference", "order"),
-    "acquirer": ("seller", "terminal", "order", "card"),
+    "acquirer": ("seller", "mode", "terminal", "order", "card"),
     "webhook": ("application", "seller", "mode", "order", "subscription"),
 }
 MODES = ("test", "live")
