@@ -12,9 +12,10 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.money import minor_units
 from paydesk.engine.payments.acquirer import Approved, Card, Payment
 from paydesk.engine.payments.capabilities import Capabilities
-from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator import scripts
 from paydesk.engine.payments.simulator.acquirer import BY_DEFAULT, Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.engine.payments.simulator.faults import FaultSource
 from paydesk.platform.storage.database import Database
 
 if TYPE_CHECKING:
@@ -46,14 +47,15 @@ class Bank:
         seed: int = 0,
         clock: MovableClock | None = None,
         capabilities: Capabilities = BY_DEFAULT,
+        source: FaultSource | None = None,
     ) -> None:
         self.database, self.clock, self.sleeper = database, clock or MovableClock(frozen_ms=START_MS), Sleeper()
         self._script, self._seed, self._capabilities = script, seed, capabilities
         self.simulator = Simulator(
             database,
             self.clock,
-            script=rules.parse(script),
-            seed=seed,
+            script=scripts.translate(script, seed),
+            source=source,
             sleep=self.sleeper,
             capabilities=capabilities,
         )

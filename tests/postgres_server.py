@@ -34,7 +34,8 @@ EMPTIED = """
 SET session_replication_role = replica;
 DO $$ DECLARE used record; large text; BEGIN
     FOR used IN SELECT quote_ident(relname) AS name, pg_relation_size(oid) AS size FROM pg_class
-                 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'schema_migrations'
+                 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+                   AND relname NOT IN ('schema_migrations', 'kit_migrations')
     LOOP
         IF used.size >= 4 * 8192 THEN large := concat_ws(', ', large, used.name);
         ELSIF used.size > 0 THEN EXECUTE 'DELETE FROM ' || used.name;

@@ -7,6 +7,7 @@ from paydesk.platform.web import html
 from paydesk.service.api import Api
 from paydesk_dev.console.page import OPERATIONS as CONSOLE
 from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
+from paydesk_dev.faults.acquirer import AT_ACQUIRER
 from paydesk_dev.faults.documents import FAULT
 from paydesk_dev.faults.shown import FIRED
 from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
@@ -20,5 +21,5 @@ html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 API = Api(
     (*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS),
     (*CONSOLE_KEY, *CONSOLE, *SENDING, *FROM_DOCS),
-    lambda row: FIRED.extend(FAULT.extend(row)),
+    lambda row: FIRED.extend(AT_ACQUIRER.extend(FAULT.extend(row))),
 )

@@ -36,7 +36,7 @@ class Charge(Response, frozen=True, kw_only=True):
     seller_id: int
     terminal_id: str
     outcome: Literal["approved", "declined"]
-    status_detail: Annotated[str, Meta(description="The reason of a decline.")] | None = None
+    status_detail: Annotated[str, Meta(description="The reason of a decline, or `other_amount`.")] | None = None
     amount: Annotated[str, Meta(description="What was approved or declined.")]
     refunded_amount: str
     charged_amount: Annotated[str, Meta(description="What the buyer has paid: approved, minus what was given back.")]

@@ -11,7 +11,7 @@ from paydesk.platform.operation import Query
 APPLICATION = Query(
     "application",
     {"type": "string", "pattern": NUMBER_PATTERN},
-    "Only of orders of this application.",
+    "Only of this application.",
     rule="must be the client_id of an application",
 )
 ORDER = Query(

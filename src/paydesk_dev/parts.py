@@ -15,6 +15,7 @@ from paydesk_dev.console import terminals
 from paydesk_dev.credentials_file import KeptCredentials
 from paydesk_dev.faults import console as faults_console
 from paydesk_dev.faults import shown as fired
+from paydesk_dev.faults.acquirer import AcquirerFaults
 from paydesk_dev.faults.active import Faults
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
@@ -59,7 +60,7 @@ def parts(
         objects = (*objects, from_docs.at_hand(kept))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, _ADDITIONS, requests, faults, *objects),
+        objects=(COURIER, REPAIRS, _ADDITIONS, requests, faults, AcquirerFaults(faults), *objects),
         wire=lambda app, shared: Wire(HeldAnswers(app, shared), shared),
         development=True,
         loopback_allowed=True,

@@ -15,7 +15,7 @@ from console_scene import console
 from console_world import World, world
 from paydesk.core.clock import MovableClock
 from paydesk.platform.storage.connect import open_database
-from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.dev.fresh import migrate_with_kit
 from paydesk_dev.inbox.store import set_clock
 
 DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
@@ -51,7 +51,7 @@ async def take_all(browser: Browser, folder: Path, day_ms: int) -> None:
     with tempfile.TemporaryDirectory() as data:
         database = await open_database(f"sqlite:{data}/paydesk.db")
         clock = MovableClock(frozen_ms=day_ms)
-        await migrate(database, clock.now_ms())
+        await migrate_with_kit(database, clock.now_ms())
         await database.write(lambda tx: set_clock(tx, offset_ms=0, frozen_ms=day_ms))
         async with world(database, Path(data), clock=clock) as made:
             await _furnish(made)

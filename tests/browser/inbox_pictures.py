@@ -13,7 +13,7 @@ from browser.inbox import MOVES, send, subscribe
 from browser.shop import open_shop
 from paydesk.core.clock import MovableClock
 from paydesk.platform.storage.connect import open_database
-from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.dev.fresh import migrate_with_kit
 
 WINDOW = ViewportSize(width=960, height=900)
 NAME = "demo-inbox.png"
@@ -42,7 +42,7 @@ async def take(browser: Browser, folder: Path, day_ms: int) -> None:
         url = f"sqlite:{data}/paydesk.db"
         clock = MovableClock(frozen_ms=day_ms)
         database = await open_database(url)
-        await migrate(database, clock.now_ms())
+        await migrate_with_kit(database, clock.now_ms())
         await database.close()
         async with open_shop(url, clock) as shop:
             secret = await subscribe(shop.service)

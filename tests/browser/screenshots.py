@@ -18,7 +18,7 @@ from browser.visit import Visit, visiting
 from browser.windows import Windows
 from paydesk.core.clock import MovableClock
 from paydesk.platform.storage.connect import open_database
-from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.dev.fresh import migrate_with_kit
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 WINDOW = {"width": 390, "height": 700}
@@ -88,7 +88,7 @@ async def _take_all(executable: str) -> None:
                 url = f"sqlite:{folder}/paydesk.db"
                 clock = MovableClock(frozen_ms=DAY_MS)
                 database = await open_database(url)
-                await migrate(database, clock.now_ms())
+                await migrate_with_kit(database, clock.now_ms())
                 await database.close()
                 async with open_shop(url, clock) as shop:
                     await _take(picture, browser, shop)

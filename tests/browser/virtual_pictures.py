@@ -21,7 +21,7 @@ from browser import png
 from manual_scene import QUICK
 from page_counter import PageCounter, page_counter
 from paydesk.platform.storage.connect import open_database
-from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.dev.fresh import migrate_with_kit
 from paydesk_dev.virtual.terminal.receipts import Receipt
 from print_scene import print_on
 
@@ -118,7 +118,7 @@ async def take_all(browser: Browser, folder: Path, day_ms: int) -> None:
     for picture in PICTURES:
         with tempfile.TemporaryDirectory() as data:
             database = await open_database(f"sqlite:{data}/paydesk.db")
-            await migrate(database, int(time.time() * 1000))
+            await migrate_with_kit(database, int(time.time() * 1000))
             # Without workers an outcome stays unknown.
             async with page_counter(database, Path(data), pace=PACE, terminal_id=TERMINAL_ID, workers=False) as desk:
                 file = folder / f"virtual-{picture.name}.png"

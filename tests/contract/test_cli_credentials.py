@@ -45,6 +45,7 @@ COMMANDS = (
     ("subscriptions", "create", "--url", "http://127.0.0.1:9/"),
     ("terminals", "queue", "x"),
     ("terminals", "simulate", "--count", "1"),
+    ("wait", "webhook", "order.processed"),
     ("webhooks", "fault", "drop"),
     ("webhooks", "listen"),
     ("webhooks", "listen", "--forward-to", "http://127.0.0.1:9/"),

@@ -11,7 +11,7 @@ import pytest
 from operator_calls import Operator, audited, operator
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
-from paydesk_dev.inbox import notifications
+from paydesk_dev.inbox import notifications, store
 from service import Reply, Service, running
 from skipped_waits import skipped_waits
 from virtual_scene import Virtual, playing
@@ -135,6 +135,30 @@ async def test_a_forged_notification_is_that_of_the_order_it_names(service: Serv
     assert (await service.request("POST", "/demo/inbox", body, token=None, key=None)).status == 200
     (forged,) = await data(owner, f"notifications?application={made['client_id']}&valid=false&wait=50")
     assert forged["order_id"] == order_id
+
+
+@pytest.mark.on_postgres
+async def test_notifications_of_an_application_are_kept_beside_those_of_others(
+    service: Service, owner: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those about no order; another application's do not displace them, unless they are more than all may be."""
+    monkeypatch.setattr(store, "ENTRIES_MAX", 2)
+    monkeypatch.setattr(store, "ALL_ENTRIES_MAX", 6)
+
+    async def receive(application: str, action: str, count: int) -> None:
+        body = {"action": action, "application_id": application, "type": "mp-connect", "user_id": 1, "data": {}}
+        for _ in range(count):
+            assert (await service.request("POST", "/demo/inbox", body, token=None, key=None)).status == 200
+
+    async def actions(application: str) -> list[str]:
+        return [row["action"] for row in await data(owner, f"notifications?application={application}")]
+
+    await receive("11", "application.deauthorized", 1)
+    await receive("12", "application.authorized", 4)
+    assert await actions("11") == ["application.deauthorized"]
+    assert await actions("12") == ["application.authorized"] * 2
+    await receive("13", "application.authorized", 2)
+    assert await actions("11") == []
 
 
 @pytest.mark.on_postgres

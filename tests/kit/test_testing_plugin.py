@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from dev_thread import dev
-from paydesk_dev.api import API
 from paydesk_process import credentials, environment, request
+from postgres_server import PostgresServer
 from pytest_process import Ran
-
-HAS_FAULTS = any(operation.path == "/dev/faults" for operation in API.operations)
 
 TILL = '''
 import time
@@ -151,7 +149,7 @@ def test_an_unknown_step(paydesk_terminal):
     assert "tap was not possible at PAYDESK_VIRTUAL__" in ran.output
     assert "must be one of visa_approved" in ran.output
     assert "does not reach processed: it is canceled (canceled_on_terminal)" in ran.output
-    assert "a plan has no kick; it has tap, insert" in ran.output
+    assert "'Plan' object has no attribute 'kick'" in ran.output
     # The section of the report.
     section = ran.output[ran.output.index("paydesk ---", ran.output.index("test_a_wait ")) :]
     assert " lost 24.90 BRL: canceled (canceled_on_terminal)" in section
@@ -196,7 +194,6 @@ def test_the_clock(paydesk_clock):
     assert (ran.code, ran.outcomes) == (0, {"skipped": 1}), ran.output
 
 
-@pytest.mark.skipif(not HAS_FAULTS, reason="the service has no /dev/faults yet")
 @pytest.mark.long("pytest runs as a process")
 def test_faults_are_the_tests_own(tmp_path: Path, shared: Path) -> None:
     """One that fires less often than expected fails the test, unless it may miss; all are removed at the end."""
@@ -245,22 +242,39 @@ def test_one_that_may_miss(paydesk, paydesk_faults):
     assert left["data"] == []
 
 
+OWN_CLOCKS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_moves_the_clock(paydesk_clock, paydesk_service, number, paydesk, paydesk_terminal):
+    paydesk_clock.advance("1h")
+    order = paydesk.create(paydesk_terminal)
+    paydesk_terminal.tap()
+    paydesk.wait_for("processed", order)
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.long("two services start as processes")
 def test_each_worker_has_a_service_of_its_own(tmp_path: Path) -> None:
     """With a database of its own: the clocks of two workers differ."""
-    source = """
-import pytest
-
-@pytest.mark.parametrize("number", range(4))
-def test_moves_the_clock(paydesk_clock, paydesk_service, number):
-    paydesk_clock.advance("1h")
-    assert "database" not in str(paydesk_service.log)
-"""
     url = f"sqlite:{tmp_path}/{{worker}}.db"
-    ran = Ran.of(tmp_path, source, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
+    ran = Ran.of(tmp_path, OWN_CLOCKS, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
     assert (ran.code, ran.outcomes) == (0, {"passed": 4}), ran.output
     assert {"gw0.db", "gw1.db"} <= {file.name for file in tmp_path.iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.long("two services start as processes")
+def test_each_worker_has_a_database_of_postgresql(
+    tmp_path: Path, postgres_server: PostgresServer, migrated_postgres: str
+) -> None:
+    """It must be there: `{worker}` is its worker's name."""
+    for worker in ("gw0", "gw1"):
+        postgres_server.create_database(f"plugin_{worker}", migrated_postgres)
+    url = postgres_server.url("plugin_gw0").replace("plugin_gw0", "plugin_{worker}")
+    ran = Ran.of(tmp_path, OWN_CLOCKS, "-n", "2", "-p", "xdist", PAYDESK_DATABASE_URL=url)
+    assert (ran.code, ran.outcomes) == (0, {"passed": 4}), ran.output
 
 
 @pytest.mark.long("pytest runs as a process, twice")

@@ -40,7 +40,7 @@ from paydesk.engine.payments import resolving
 from paydesk.engine.payments.acquirer import NotSent
 from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.outcomes import Paid
-from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator import scripts
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.http.server import server
 from paydesk.platform.settings import Settings
@@ -393,7 +393,8 @@ async def test_random_repeats_never_charge_twice(shop: Shop, monkeypatch: pytest
     monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0)
     moments = random.Random(11)
     script = ("payment:lost@30", "payment:unheard@20", "payment:not_sent@20", "payment:decline:high_risk@20")
-    shop.acquirer.simulator = Simulator(shop.service.database, shop.clock, script=rules.parse(" ".join(script)), seed=3)
+    faults = scripts.translate(" ".join(script), 3)
+    shop.acquirer.simulator = Simulator(shop.service.database, shop.clock, script=faults)
     for _ in range(15):
         lease_id = await at_terminal(shop.device)
         while (await shop.order(lease_id)).status in status.LIVE:

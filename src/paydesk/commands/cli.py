@@ -98,7 +98,7 @@ EXTENSIONS = "paydesk.commands"
 
 KIT = frozenset(
     {
-        *("dev", "pay", "code", "reset", "inbox", "console", "clock", "faults", "requests send"),
+        *("dev", "pay", "code", "reset", "inbox", "console", "clock", "faults", "scenario", "wait", "requests send"),
         *(f"terminals {verb}" for verb in ("create", "screen", "act", "simulate", "conformance")),
         "acquirers conformance",
         *(f"webhooks {verb}" for verb in ("listen", "trigger", "fault")),

@@ -22,6 +22,7 @@ from paydesk.engine.payments.adapters.context import AdapterContext, AdapterRefu
 from paydesk.engine.payments.adapters.options import private_text
 from paydesk.engine.payments.http.options import create as create_http
 from paydesk.engine.payments.simulator.acquirer import create_acquirers
+from paydesk.engine.payments.simulator.faults import FaultSource
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operator_events import OperatorEvent, Reporter
 from paydesk.platform.process.node import StartRefused
@@ -48,8 +49,9 @@ def acquirers_of(
     clock: Clock,
     removals: Removals | None = None,
     reporter: Reporter | None = None,
+    source: FaultSource | None = None,
 ) -> Acquirers:
-    """Return the acquirers of live and test orders. Raises `StartRefused`."""
+    """Return the acquirers of live and test orders. Raises `StartRefused`. `source`: faults of the simulator."""
     try:
         simulated = create_acquirers(
             database,
@@ -59,6 +61,7 @@ def acquirers_of(
             seed=settings.simulator_seed,
             confirmations=settings.simulator_confirmations,
             removals=removals,
+            source=source,
         )
     except ValueError as error:
         raise StartRefused(f"simulator_script: {error}.") from None

@@ -24,6 +24,7 @@ from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.engine.orders.status_labels import labels_of
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.refunds.attempts import RefundCalls
+from paydesk.engine.payments.simulator.faults import FaultSource
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.sellers.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.engine.terminals.bearer import DeviceBearers
@@ -115,8 +116,9 @@ def compose(
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
     # With a limit of its own: what needs a person is recorded even while requests take all units of work.
     reporter, removals = Reporter(BoundedDatabase(database, settings.requests_max)), Removals()
+    source = next((one for one in parts.objects if isinstance(one, FaultSource)), None)
     acquirers = next((one for one in parts.objects if isinstance(one, Acquirers)), None) or acquirers_of(
-        settings, database, clock, removals, reporter
+        settings, database, clock, removals, reporter, source
     )
     cache_seconds, throttle_log = settings.bearer_cache_seconds, ThrottleLog()
     applications, terminals = Bearers(bounded, cache_seconds), DeviceBearers(bounded, cache_seconds)

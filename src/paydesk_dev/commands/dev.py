@@ -58,6 +58,12 @@ def dev(  # noqa: PLR0913 - one parameter for each option
             " seller, an application and tokens.",
         ),
     ] = False,
+    until_eof: Annotated[
+        bool,
+        typer.Option(
+            "--until-eof", help="Stop at the end of standard input too: with the program that holds its other end."
+        ),
+    ] = False,
     tls: Annotated[
         bool,
         typer.Option(
@@ -109,7 +115,15 @@ def dev(  # noqa: PLR0913 - one parameter for each option
     from paydesk_dev.dev import service as development
 
     options = development.Options(
-        host, port, data, credentials or data / "credentials.json", fresh, bare, https_port, proxied_port
+        host,
+        port,
+        data,
+        credentials or data / "credentials.json",
+        fresh=fresh,
+        bare=bare,
+        until_eof=until_eof,
+        tls_port=https_port,
+        proxy_port=proxied_port,
     )
     settings = load_settings(**development.overrides(base, options))
     run(development.run(options, settings), fast_loop())

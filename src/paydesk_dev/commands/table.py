@@ -31,8 +31,16 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "paydesk_dev.commands.development:clock",
     ),
     "faults": (
-        "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
+        "Faults: let requests of tills, of terminals and to the acquirer fail, in `paydesk dev` only.",
         "paydesk_dev.commands.active_faults:app",
+    ),
+    "scenario": (
+        "Scenarios: play an unhappy path of a sale for your till, and check how it ended.",
+        "paydesk_dev.commands.scenario:app",
+    ),
+    "wait": (
+        "Wait for a service, an order or webhooks; exits 1 if they do not come in time.",
+        "paydesk_dev.commands.wait:app",
     ),
     "terminals": (
         "",

@@ -13,7 +13,7 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, Transaction
-from paydesk.platform.storage.migrate import HISTORY, shipped
+from paydesk.platform.storage.migrate import HISTORY, migrate, shipped
 from paydesk.platform.storage.sqlite.file import FileLock
 
 MIGRATIONS, KITS_HISTORY = "paydesk_dev.migrations", "kit_migrations"
@@ -39,6 +39,12 @@ SELECT CAST(relname AS text) FROM pg_class
 SESSIONS = """
 SELECT COUNT(*) FROM pg_stat_activity
  WHERE datname = current_database() AND application_name LIKE 'paydesk%' AND pid <> pg_backend_pid()"""
+
+
+async def migrate_with_kit(database: Database, now_ms: int) -> None:
+    """Apply the pending migrations, and then the kit's. Raises as `migrate`."""
+    await migrate(database, now_ms)
+    await migrate(database, now_ms, shipped(MIGRATIONS), KITS_HISTORY)
 
 
 async def remove(settings: Settings, data: Path) -> None:

@@ -6,11 +6,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from paydesk.core import keys
@@ -28,7 +29,6 @@ from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
-from paydesk.platform.storage.migrate import migrate, shipped
 from paydesk.platform.worker import WorkerContext
 from paydesk.service.compose import compose
 from paydesk.service.workers import run_all
@@ -63,6 +63,8 @@ class Options:
     fresh: bool = False
     bare: bool = False
     """Without demo data."""
+    until_eof: bool = False
+    """Stop at the end of standard input too."""
     tls_port: int | None = None
     """The port of the TLS listener, which accepts the vendor's host names too, 0 for a free one; None for no TLS."""
     proxy_port: int | None = None
@@ -93,7 +95,23 @@ async def run(options: Options, settings: Settings) -> None:
     lines = LogLines(colors=has_colors(sys.stderr))
     logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     node.log_version()
-    await serve(options, settings, node.stop_on_signals, _say)
+    await serve(options, settings, _stop_at_eof if options.until_eof else node.stop_on_signals, _say)
+
+
+def _stop_at_eof(stop: asyncio.Event) -> None:
+    """Make the signals set `stop`, and the end of standard input."""
+    node.stop_on_signals(stop)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # Not through `sys.stdin`, whose lock a thread that still reads would hold at the end of the process.
+        with suppress(OSError):  # a terminal that has hung up
+            while os.read(0, 4096):
+                pass
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(stop.set)
+
+    Thread(target=read, name="end of standard input", daemon=True).start()
 
 
 def _say(text: str) -> None:
@@ -194,8 +212,7 @@ async def prepare(database: Database, now_ms: int) -> None:
     """
     kind = await mark.find(database)
     if kind != "production":
-        await migrate(database, now_ms)
-        await migrate(database, now_ms, shipped(fresh.MIGRATIONS), fresh.KITS_HISTORY)
+        await fresh.migrate_with_kit(database, now_ms)
         kind = await mark.find_or_set(database, "development", now_ms)
     if kind == "production":
         raise StartRefused(

@@ -38,8 +38,7 @@ async def secrets_of(tx: Transaction, keys: Keys, body: bytes) -> list[NamedSecr
 
     Those of the application that the body names, if it has any: there may be thousands of applications.
     """
-    derived, document = [], parsed(_text(body))
-    application_id = authentication.number(str(document.get("application_id", ""))) if isinstance(document, dict) else 0
+    derived, application_id = [], _application_id(parsed(_text(body)))
     chosen = [await subscriptions.get(tx, one) for one in await store.subscriptions_of(tx, application_id)]
     for subscription in chosen or await subscriptions.listed(tx, "", sys.maxsize):
         if subscription is not None and urlsplit(subscription.url).path == PATH:
@@ -58,7 +57,8 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, check
     """
     stored = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
     header_text, body_text = _text(msgspec.json.encode(stored)), _text(body)
-    about = _subject(parsed(body_text))
+    document = parsed(body_text)
+    about = _subject(document)
     texts = [str(about.get("action", "")), str(about.get("order_id", "")), checks.data_id]
     if checks.fault:
         header_text, body_text = redacted_body(header_text), _masked_start(body_text, BODY_CHARACTERS_MAX)
@@ -74,6 +74,7 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, check
         action,
         order_id.upper(),
         msgspec.json.encode(checks).decode(),
+        _application_id(document),
     )
 
 
@@ -108,6 +109,12 @@ def parsed(text: str) -> Any:
 def _raw(text: str, document: Any) -> msgspec.Raw | str:
     """Return JSON unchanged, without encoding it again, and any other text as a string."""
     return text if document is msgspec.UNSET else msgspec.Raw(text.encode())
+
+
+def _application_id(body: Any) -> int:
+    """Return the application that a body names, 0 if it names none."""
+    named = authentication.number(str(body.get("application_id", ""))) if isinstance(body, dict) else 0
+    return max(named, 0)
 
 
 def _subject(body: Any) -> dict[str, Any]:

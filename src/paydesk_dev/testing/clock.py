@@ -10,9 +10,9 @@ from paydesk_dev.testing.documents import Order
 from paydesk_dev.testing.errors import NotReached
 from paydesk_dev.testing.paydesk import Paydesk
 
-PAUSE_SECONDS = 0.05
+POLL_INTERVAL_SECONDS = 0.05
 SETTLE_SECONDS = 1.0
-"""How long the workers get after each move."""
+"""The time that the workers get after each move."""
 
 
 class Clock:
@@ -44,11 +44,11 @@ class Clock:
         while True:
             kind, settled = self.advance_to_next(), time.monotonic() + SETTLE_SECONDS
             while True:
-                found = self._paydesk.order(order)
-                if detail in (found.status, found.detail):
-                    return found
+                current = self._paydesk.order(order)
+                if detail in (current.status, current.detail):
+                    return current
                 if time.monotonic() > settled:
                     break
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(POLL_INTERVAL_SECONDS)
             if not kind or time.monotonic() > end:
-                raise NotReached(f"{found.id} does not reach {detail}: it is {found.status} ({found.detail}).")
+                raise NotReached(f"{current.id} does not reach {detail}: it is {current.status} ({current.detail}).")

@@ -1,4 +1,4 @@
-"""What a test sees if something did not happen: a failure of the test, which says what was there instead."""
+"""Failures of a test: something did not happen, and the message says what was there instead."""
 
 from __future__ import annotations
 

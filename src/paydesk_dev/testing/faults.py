@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+from paydesk_dev.testing.blocking import in_thread
 from paydesk_dev.testing.documents import Firing
 from paydesk_dev.testing.errors import NotFired, Refused
 from paydesk_dev.testing.service import Service
 from paydesk_dev.testing.terminal import Terminal
 
+Edge = Literal["till", "terminal", "acquirer", "webhook"]
 POLL_SECONDS_MAX = 50
-COUNTED_MAX = 200
-"""The firings that the service keeps of a fault."""
 
 
 class Fault:
@@ -28,36 +27,31 @@ class Fault:
 
     @property
     def fired(self) -> list[Firing]:
-        """How it has fired so far."""
-        return self._firings() if self._removed is None else self._removed
+        """Its firings so far; of many the last ones."""
+        return self._read() if self._removed is None else self._removed
 
     def wait(self, count: int = 1, *, seconds: float | None = None) -> list[Firing]:
-        """Return its firings once there are so many. Raises `NotFired`."""
+        """Return its firings once it has fired at least `count` times. Raises `NotFired`."""
         end = time.monotonic() + (self._seconds if seconds is None else seconds)
         while True:
             wait = math.ceil(min(max(end - time.monotonic(), 0), POLL_SECONDS_MAX))
-            fired = self._firings(f"?wait={wait}&fired={count}")
-            if len(fired) >= count:
+            fired = self._read(wait=wait, fired=count)
+            if _count(fired) >= count:
                 return fired
             if not wait:
-                raise NotFired(f"{self._name} fired {len(fired)} of {count} times.")
+                raise NotFired(f"{self._name} fired {_count(fired)} of {count} times.")
 
-    async def wait_async(self, count: int = 1, *, seconds: float | None = None) -> list[Firing]:
-        """Do as `wait` without blocking the event loop."""
-        return await asyncio.to_thread(self.wait, count, seconds=seconds)
+    wait_async = in_thread(wait)
 
     def wait_quiet(self, seconds: int = 3) -> list[Firing]:
-        """Return its firings once it has not fired for so long: the till has given up."""
+        """Return its firings once it has not fired for these seconds: the till has given up."""
         fired = self.wait()
-        while len(fired) < COUNTED_MAX:
-            later = self._firings(f"?wait={seconds}&fired={len(fired) + 1}")
-            if len(later) == len(fired):
-                break
+        while _count(later := self._read(wait=seconds, fired=_count(fired) + 1)) > _count(fired):
             fired = later
-        return fired
+        return later
 
     def release(self) -> None:
-        """Let go on what it holds."""
+        """Release what it holds."""
         self._service.ask("POST", f"{self._path}/release", {})
 
     def remove(self) -> list[Firing]:
@@ -74,13 +68,14 @@ class Fault:
     @property
     def is_unused(self) -> bool:
         """Whether it has not fired often enough."""
-        return len(self.fired) < self._times
+        return self._times > 0 and _count(self.fired) < self._times
 
     def __str__(self) -> str:
-        return f"{self._name} fired {len(self.fired)} of {self._times} times."
+        expected = f" of {self._times}" if self._times else ""
+        return f"{self._name} fired {_count(self.fired)}{expected} times."
 
-    def _firings(self, query: str = "") -> list[Firing]:
-        return _firings(self._service.ask("GET", self._path + query))
+    def _read(self, **query: int) -> list[Firing]:
+        return _firings(self._service.ask("GET", self._path, query=query))
 
 
 class Faults:
@@ -90,46 +85,45 @@ class Faults:
         self._service, self._client_id, self._user_id, self._seconds = service, client_id, user_id, seconds
         self.added: list[Fault] = []
 
-    def add(
+    def add(  # noqa: PLR0913 - the fields of a fault
         self,
         request: str,
         kind: str,
         *,
-        edge: str = "till",
+        edge: Edge = "till",
+        every: int = 1,
         times: int | None = 1,
+        skip: int = 0,
+        delay: float | None = None,
+        seed: int | None = None,
         terminal: Terminal | None = None,
+        reference: str = "",
+        status: int | None = None,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - the name in the grammar
         may_miss: bool = False,
-        **fields: Any,
     ) -> Fault:
-        """Add a fault; without `times` it fires without end.
-
-        The fields are `every`, `skip`, `delay`, `seed`, `status` and `set` of `POST /dev/faults`, and what else it
-        matches, such as `reference`.
-        """
+        """Add a fault, whose fields are those of `POST /dev/faults`; with `times=None` it fires without end."""
         # Terminals and the acquirer know no application.
-        owner = {"application": self._client_id} if edge in ("till", "webhook") else {"seller": str(self._user_id)}
-        match = {**owner, "terminal": terminal.id if terminal else None}
-        known = {name: fields.pop(name) for name in FIELDS if fields.get(name) is not None}
-        match |= {name: value for name, value in fields.items() if name not in FIELDS}
-        body = {"edge": edge, "request": request, "kind": kind, "times": times or 0, **known}
-        body["match"] = {name: value for name, value in match.items() if value}
+        match = {"application": self._client_id} if edge in ("till", "webhook") else {"seller": str(self._user_id)}
+        match |= {"terminal": terminal.id} if terminal is not None else {}
+        match |= {"reference": reference} if reference else {}
+        body = {"edge": edge, "request": request, "kind": kind, "match": match, "every": every, "times": times or 0}
+        further = {"skip": skip, "delay": delay, "seed": seed, "status": status, "set": set}
+        body |= {name: value for name, value in further.items() if value is not None}
         expected = 0 if may_miss else times or 1
-        made = self._service.ask("POST", "/dev/faults", body)
-        self.added.append(Fault(self._service, made, self._seconds, expected, f"The fault {edge} {request} {kind}"))
+        created = self._service.ask("POST", "/dev/faults", body)
+        self.added.append(Fault(self._service, created, self._seconds, expected, f"The fault {edge} {request} {kind}"))
         return self.added[-1]
 
     def unused(self) -> list[str]:
         """Return in words which faults have not fired often enough."""
         return [str(fault) for fault in self.added if fault.is_unused]
 
-    def close(self) -> None:
-        """Remove all."""
-        for fault in self.added:
-            fault.remove()
-
-
-FIELDS = ("every", "skip", "delay", "seed", "status", "set", "per")
-
 
 def _firings(document: Mapping[str, Any]) -> list[Firing]:
     return [Firing(one) for one in document["fired"]]
+
+
+def _count(fired: Sequence[Firing]) -> int:
+    """Return how often a fault has fired, from the last firings."""
+    return max((one.number for one in fired), default=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, Literal
 
+from paydesk_dev.testing.blocking import in_thread
 from paydesk_dev.testing.documents import Charge, Document, Order, Request, id_of
 from paydesk_dev.testing.errors import NotFired, NotReached, NotShown, Refused
 from paydesk_dev.testing.faults import Faults
@@ -19,6 +20,8 @@ from paydesk_dev.testing.webhooks import Webhooks
 EVENTS_SECONDS_MAX = 50
 PAGE_SIZE = 50
 ENDED = ("failed", "canceled", "expired", "refunded")
+PAST_FAULTS = {"Paydesk-Fault": "none"}
+"""With this header the faults of the till neither meet nor count what the test looks up itself."""
 AFTER = ("idle", "approved", "declined", "canceled", "expired")
 """The screens after which nothing more happens without another order."""
 
@@ -56,8 +59,8 @@ class Paydesk:
     def terminal(self, script: str = "manual", *, pace: Literal["quick", "real"] = "quick") -> Terminal:
         """Create a virtual terminal at a point of sale of its own."""
         body = {"seller_id": self.user_id, "script": script, "pace": pace}
-        made = Document(self.service.ask("POST", "/virtual/v1/terminals", body))
-        self.terminals.append(Terminal(self.service.ask, made, self.seconds))
+        created = Document(self.service.ask("POST", "/virtual/v1/terminals", body))
+        self.terminals.append(Terminal(self.service.ask, created, self.seconds))
         return self.terminals[-1]
 
     def create(
@@ -76,16 +79,17 @@ class Paydesk:
 
     def order(self, order: Order | str) -> Order:
         """Return the order as it is now."""
-        return Order(self.ask("GET", f"/v1/orders/{id_of(order)}"))
+        return Order(self._look_up(f"/v1/orders/{id_of(order)}"))
 
     def orders(self, reference: str = "") -> list[Order]:
         """Return all orders, or those with this reference, oldest first."""
-        found, query = list[Order](), f"&external_reference={reference}" if reference else ""
+        orders = list[Order]()
         while True:
-            page = self.ask("GET", f"/v1/orders?sort_order=asc&limit={PAGE_SIZE}&offset={len(found)}{query}")
-            found += map(Order, page["data"])
-            if len(page["data"]) < PAGE_SIZE:
-                return found
+            page = {"sort_order": "asc", "limit": PAGE_SIZE, "offset": len(orders)}
+            data = self._look_up("/v1/orders", {**page, "external_reference": reference})["data"]
+            orders += map(Order, data)
+            if len(data) < PAGE_SIZE:
+                return orders
 
     def cancel(self, order: Order | str, *, at_terminal: bool = True) -> int:
         """Cancel the order, as a till does, and return the status: 200, or 202 if the terminal must agree."""
@@ -95,16 +99,15 @@ class Paydesk:
 
     def refund(self, order: Order | str, amount: str | None = None, *, key: str = "") -> Order:
         """Refund the order, all or this amount, and return it."""
-        found = self.order(order)
-        payment = {"id": found["transactions"]["payments"][0]["id"], "amount": amount}
+        payment = {"id": self.order(order)["transactions"]["payments"][0]["id"], "amount": amount}
         body = {"transactions": [payment]} if amount is not None else None
-        self.ask("POST", f"/v1/orders/{found.id}/refund", body, headers=_key(key))
-        return self.order(found)
+        self.ask("POST", f"/v1/orders/{id_of(order)}/refund", body, headers=_key(key))
+        return self.order(order)
 
     def charges(self) -> list[Charge]:
         """Return what buyers have paid, by the acquirer's ledger: approved, minus what was given back."""
-        found = map(Charge, self.service.ask("GET", f"/dev/charges?application={self.client_id}")["data"])
-        return [charge for charge in found if float(charge.charged_amount) > 0]
+        charges = map(Charge, self.service.ask("GET", "/dev/charges", query={"application": self.client_id})["data"])
+        return [charge for charge in charges if float(charge.charged_amount) > 0]
 
     def wait_for(self, status: str, order: Order | str, *, detail: str = "", seconds: float | None = None) -> Order:
         """Return the order once it has this status, and this payment status detail if one is given.
@@ -114,64 +117,79 @@ class Paydesk:
         end = time.monotonic() + (self.seconds if seconds is None else seconds)
         after = ""
         while True:
-            found, left = self.order(order), end - time.monotonic()
-            if found.status == status and detail in ("", found.detail):
-                return found
-            if left <= 0 or (found.status in ENDED and found.status != status):
+            current, left = self.order(order), end - time.monotonic()
+            if current.status == status and detail in ("", current.detail):
+                return current
+            if left <= 0 or (current.status in ENDED and current.status != status):
                 wanted = f"{status} ({detail})" if detail else status
-                raise NotReached(f"{found.id} does not reach {wanted}: it is {found.status} ({found.detail}).")
-            wait = math.ceil(min(left, EVENTS_SECONDS_MAX))
-            after = self.ask("GET", f"/v1/events?wait={wait}{after and f'&after={after}'}")["next"]
+                raise NotReached(f"{current.id} does not reach {wanted}: it is {current.status} ({current.detail}).")
+            query = {"wait": math.ceil(min(left, EVENTS_SECONDS_MAX)), "after": after}
+            after = self._look_up("/v1/events", query)["next"]
 
-    async def wait_for_async(
-        self, status: str, order: Order | str, *, detail: str = "", seconds: float | None = None
-    ) -> Order:
-        """Do as `wait_for` without blocking the event loop."""
-        return await asyncio.to_thread(self.wait_for, status, order, detail=detail, seconds=seconds)
+    wait_for_async = in_thread(wait_for)
 
     def requests(self, order: Order | str | None = None, operation: str = "") -> list[Request]:
         """Return the requests that the application sent, oldest first, the test's own included.
 
         The service records them up to 0.1 s later.
         """
-        query = f"application={self.client_id}" if order is None else f"order={id_of(order)}"
-        found = map(Request, reversed(self.service.ask("GET", f"/operator/v1/requests?{query}")["data"]))
-        return [one for one in found if operation in ("", one.get("operation"))]
+        query = {"application": self.client_id} if order is None else {"order": id_of(order)}
+        requests = map(Request, reversed(self.service.ask("GET", "/operator/v1/requests", query=query)["data"]))
+        return [one for one in requests if operation in ("", one.get("operation"))]
 
     def ask(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Any:
-        """Send a request of the application and return the JSON of the answer. Raises `Refused`.
+        """Send a request of the application, which faults meet as the till's, and return the JSON. Raises `Refused`.
 
         If the access token has expired or is revoked, the test gets one of its own, whatever its till does.
         """
         return self._send(method, path, body, headers=headers)[1]
 
+    def failures(self) -> list[str]:
+        """Return in words which planned steps were not possible, and how receivers have failed."""
+        receivers = [f"The receiver of notifications failed: {error!r}" for error in self.webhooks.errors]
+        return [*filter(None, (one.will.error for one in self.terminals)), *receivers]
+
     def check(self) -> None:
-        """Raise `NotShown` for a planned step that was not possible, and `NotFired` for an unused fault."""
+        """Raise what failed in a receiver, `NotShown` for a planned step, and `NotFired` for an unused fault."""
         __tracebackhide__ = True
-        steps = [one.will.unfinished(self.seconds, self._is_over(one)) for one in self.terminals]
+        steps = [one.will.finish(self.seconds, self._is_over(one)) for one in self.terminals]
+        for error in self.webhooks.errors:
+            raise error
         if any(steps):
-            raise NotShown("; ".join(filter(None, steps)))
+            raise NotShown(" ".join(filter(None, steps)))
         if unused := self.faults.unused():
-            raise NotFired("; ".join(unused))
+            raise NotFired(" ".join(unused))
 
     def close(self) -> None:
-        """Remove faults and terminals, whatever happened."""
-        self.webhooks.close()
-        self.faults.close()
-        for terminal in self.terminals:
-            terminal.close()
+        """End the plans and receivers, and remove faults and terminals: each, whatever happens to another."""
+        ends = [*(one.close for one in self.terminals), *(one.remove for one in self.faults.added)]
+        with ExitStack() as stack:
+            for end in (*ends, self.webhooks.close, *(one.will.stop for one in self.terminals)):
+                stack.callback(end)
 
-    def _send(self, *request: Any, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    def _look_up(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._send("GET", path, headers=PAST_FAULTS, query=query)[1]
+
+    def _send(self, *request: Any, **fields: Any) -> tuple[int, Any]:
+        """Send a request, and again with another token if this one is not valid. A fault's 401 is none of that."""
         try:
-            return self.service.send(*request, token=self._token, headers=headers)
+            return self.service.send(*request, token=self._token, **fields)
         except Refused as refused:
-            if refused.status != 401:
+            if refused.status != 401 or self._is_token_valid():
                 raise
-        about = {"client_id": self.client_id, "redirect_uri": self.redirect_uri, "test_token": True}
-        code = self.service.ask("POST", "/operator/v1/codes", {**about, "user_id": self.user_id})["code"]
-        exchange = {**about, "client_secret": self.client_secret, "grant_type": "authorization_code", "code": code}
-        self._token = self.service.ask("POST", "/oauth/token", exchange)["access_token"]
-        return self.service.send(*request, token=self._token, headers=headers)
+        application = {"client_id": self.client_id, "redirect_uri": self.redirect_uri, "test_token": True}
+        code = self.service.ask("POST", "/operator/v1/codes", {**application, "user_id": self.user_id})["code"]
+        exchange = {**application, "client_secret": self.client_secret, "code": code}
+        exchange["grant_type"] = "authorization_code"
+        self._token = self.service.ask("POST", "/oauth/token", exchange, headers=PAST_FAULTS)["access_token"]
+        return self.service.send(*request, token=self._token, **fields)
+
+    def _is_token_valid(self) -> bool:
+        try:
+            self.service.ask("GET", "/users/me", token=self._token, headers=PAST_FAULTS)
+        except Refused as refused:
+            return refused.status != 401
+        return True
 
     def _is_over(self, terminal: Terminal) -> Callable[[], bool]:
         return lambda: (

@@ -1,4 +1,4 @@
-"""What a person will do at a terminal, planned beforehand: a till blocks while the buyer pays."""
+"""Steps of a person at a terminal that are planned beforehand: a till blocks while the buyer pays."""
 
 from __future__ import annotations
 
@@ -6,59 +6,72 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Self
 
-STEPS = (
-    *("tap", "insert", "swipe", "phone", "scan", "choose", "pin", "press", "press_cancel", "remove_card"),
-    *("power_off", "power_on", "reboot", "take_paper", "load_paper", "go_offline", "go_online", "wait_for"),
-)
-LOOK_AGAIN_SECONDS = 0.05
+from paydesk_dev.testing.steps import Steps
+
+POLL_INTERVAL_SECONDS = 0.05
+END_SECONDS_MAX = 3.0
+"""How long a step that must not wait any longer may take to end."""
 
 
-class Plan:
-    """The steps of `Terminal`, `wait_for`, `pause` and `call`. Each returns the plan."""
+class Plan(Steps["Plan"]):
+    """The steps of `Terminal`, `pause` and `call`. Each returns the plan. `terminal` makes one that does the steps."""
 
-    def __init__(self, terminal_id: str, act: Callable[..., object]) -> None:
-        self._terminal_id, self._act = terminal_id, act
+    def __init__(self, terminal_id: str, terminal: Callable[[], Steps[Any]]) -> None:
+        self._terminal_id, self._terminal = terminal_id, terminal
         self._steps, self._lock = deque[tuple[str, Callable[[], object]]](), Lock()
         self._thread: Thread | None = None
-        self._end, self._error, self._is_stopped = math.inf, "", False
+        self._end, self._is_over, self._is_stopped = math.inf, Event(), False
+        self._name, self._failure = "", ""
 
-    def __getattr__(self, name: str) -> Callable[..., Self]:
-        if name not in STEPS:
-            raise AttributeError(f"a plan has no {name}; it has {', '.join(STEPS)}, pause and call")
-        return lambda *arguments, **fields: self._add(name, lambda: self._act(name, *arguments, **fields))
+    def wait_for(self, screen: str, *, seconds: float | None = None) -> Self:
+        """Wait until the terminal shows the screen; `permitted`: until it may charge."""
+        return self._add("wait_for", lambda: self._terminal().wait_for(screen, seconds=seconds))
 
     def pause(self, seconds: float) -> Self:
         """Wait for a time."""
-        return self._add("pause", lambda: time.sleep(seconds))
+        return self._add("pause", lambda: self._is_over.wait(seconds))
 
     def call(self, function: Callable[[], object]) -> Self:
         """Call a function of the test."""
         return self._add("call", function)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Return the seconds that a step may still wait: no limit before the end of the test."""
-        return -1.0 if self._is_stopped else self._end - time.monotonic()
+        return -1.0 if self._is_over.is_set() else self._end - time.monotonic()
 
-    def unfinished(self, seconds: float, is_over: Callable[[], bool]) -> str:
-        """Return why a step was not possible, empty if all were.
+    @property
+    def error(self) -> str:
+        """Why a step was not possible, and which steps were left out because of it; empty if all were possible."""
+        if self._is_stopped or not self._failure:
+            return ""
+        left_out = ", ".join(name for name, _ in self._steps)
+        return self._failure + (f" Not done after it: {left_out}." if left_out else "")
 
-        Steps that are left may wait for so long, unless nothing more can happen.
-        """
+    def finish(self, seconds: float, is_over: Callable[[], bool]) -> str:
+        """Wait for the steps that are left, for these seconds or until nothing more can happen; return `error`."""
         self._end = time.monotonic() + seconds
-        while (thread := self._thread) is not None:
-            thread.join(LOOK_AGAIN_SECONDS)
-            if thread.is_alive() and self.left() > 0 and is_over():
-                self._end = time.monotonic()
-        return self._error
+        while (thread := self._thread) is not None and not self._is_over.is_set():
+            thread.join(POLL_INTERVAL_SECONDS)
+            if thread.is_alive() and (self.seconds_left() <= 0 or is_over()):
+                self._is_over.set()
+        if thread is not None:
+            thread.join(END_SECONDS_MAX)
+            if thread.is_alive():
+                self._failure = f"The planned step {self._name} has not ended."
+        return self.error
 
     def stop(self) -> None:
         """Do nothing more."""
         self._is_stopped = True
+        self._is_over.set()
 
-    def _add(self, name: str, work: Callable[[], Any]) -> Self:
+    def _step(self, action: str, *, at: str = "", times: int = 1, **fields: Any) -> Self:
+        return self._add(action, lambda: self._terminal()._step(action, at=at, times=times, **fields))  # noqa: SLF001
+
+    def _add(self, name: str, work: Callable[[], object]) -> Self:
         with self._lock:
             self._steps.append((name, work))
             if self._thread is None:
@@ -69,11 +82,11 @@ class Plan:
     def _run(self) -> None:
         while True:
             with self._lock:
-                if not self._steps or self._error or self._is_stopped:
+                if not self._steps or self._failure or self._is_stopped:
                     self._thread = None
                     return
-                name, work = self._steps.popleft()
+                self._name, work = self._steps.popleft()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the test fails with it
-                self._error = "" if self._is_stopped else f"A planned step failed, {name}: {error}"
+            except BaseException as error:  # noqa: BLE001 - whatever it is, `pytest.fail` too, the test fails with it
+                self._failure = f"The planned step {self._name} failed: {error}"

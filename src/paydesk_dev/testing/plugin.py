@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail the test for a planned step that was not possible, and for a fault that never fired."""
+    """Fail the test for a planned step that was not possible, a fault that never fired, and a receiver's failure."""
     __tracebackhide__ = True
     result = yield
     for paydesk in item.stash.get(MADE, ()):
@@ -110,14 +111,15 @@ def paydesk_sellers(
     # Without the parameters, which may look like a card number.
     name = getattr(request.node, "originalname", None) or request.node.name
 
-    def make(**fields: Any) -> Paydesk:
-        wait = float(config.getini("paydesk_wait")) if seconds is None else seconds
-        made.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
-        return made[-1]
+    with ExitStack() as stack:
 
-    yield make
-    for paydesk in made:
-        paydesk.close()
+        def make(**fields: Any) -> Paydesk:
+            wait = float(config.getini("paydesk_wait")) if seconds is None else seconds
+            made.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
+            stack.callback(made[-1].close)
+            return made[-1]
+
+        yield make
 
 
 @pytest.fixture

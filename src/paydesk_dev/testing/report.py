@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paydesk_dev.testing.errors import PaydeskError
 from paydesk_dev.testing.paydesk import Paydesk
-from paydesk_dev.testing.terminal import seen
+from paydesk_dev.testing.terminal import describe as describe_screen
 
 
 def describe(paydesk: Paydesk) -> str:
-    """Return it; of a service that does not answer, that alone."""
+    """Return it; if the service does not answer as expected, as far as it was read."""
+    lines: list[str] = []
     try:
-        return "\n".join(_lines(paydesk))
-    except PaydeskError as error:
-        return str(error)
+        lines += _lines(paydesk)
+    except Exception as error:  # noqa: BLE001 - a failure here must not hide that of the test
+        lines.append(repr(error))
+    return "\n".join(lines)
 
 
 def _lines(paydesk: Paydesk) -> Iterator[str]:
+    yield from paydesk.failures()
     for order in paydesk.orders():
         reference = f" {order.reference}" if order.reference else ""
         yield f"{order.id}{reference} {order.total_amount} {order.currency}: {order.status} ({order.detail})"
@@ -32,6 +34,6 @@ def _lines(paydesk: Paydesk) -> Iterator[str]:
     for fault in paydesk.faults.added:
         yield str(fault)
     for terminal in paydesk.terminals:
-        yield f"{terminal.id}: {seen(terminal.screen())}"
+        yield f"{terminal.id}: {describe_screen(terminal.screen())}"
     if (log := paydesk.service.log) is not None:
         yield f"log of the service: {log}"

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
+from string import punctuation
 from threading import Timer
 from typing import Any, Self
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
 from paydesk_dev.testing.errors import PaydeskError, Refused
@@ -48,29 +51,38 @@ class Service:
     def start(
         cls, folder: Path, *options: str, seconds: float = 60, environment: Mapping[str, str] | None = None
     ) -> Self:
-        """Start `paydesk dev --bare` on a free port with its data in `folder`. Raises `PaydeskError`."""
+        """Start `paydesk dev --bare` on a free port with its data in `folder`. Raises `PaydeskError`.
+
+        It ends with this process, even if that is killed.
+        """
         log = folder / "paydesk.log"
         # Without -P a folder `paydesk` of the project would be imported.
-        command = (sys.executable, "-P", "-m", "paydesk.commands", "dev", "--bare", "--port", "0")
+        command = (sys.executable, "-P", "-m", "paydesk.commands", "dev", "--bare", "--until-eof", "--port", "0")
         with log.open("wb") as written:
             process = subprocess.Popen(  # noqa: S603 - the command is a constant, the options the test's
                 [*command, "--data", str(folder), *options],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=written,
                 env={**os.environ, **(environment or {})},
             )
         timer = Timer(seconds, process.kill)
         timer.start()
-        assert process.stdout is not None, "it is a pipe"
-        with process.stdout as lines:
-            ready = next((line for line in lines if line.startswith(b"paydesk ready ")), None)
-        timer.cancel()
-        if ready is None:
-            code = process.wait()
-            raise PaydeskError(f"`paydesk dev` did not start (exit {code}):\n{log.read_text()[-LOG_CHARACTERS:]}")
-        service = cls.of_file(folder / "credentials.json")
-        return cls(service.url, service.operator_token, log=log, process=process)
+        try:
+            assert process.stdout is not None, "it is a pipe"
+            with process.stdout as lines:
+                ready = next((line for line in lines if line.startswith(b"paydesk ready ")), None)
+            if ready is None:
+                code = process.wait()
+                raise PaydeskError(f"`paydesk dev` did not start (exit {code}):\n{log.read_text()[-LOG_CHARACTERS:]}")
+            service = cls.of_file(folder / "credentials.json")
+            return cls(service.url, service.operator_token, log=log, process=process)
+        except BaseException:
+            with process:
+                process.kill()
+            raise
+        finally:
+            timer.cancel()
 
     @property
     def is_own(self) -> bool:
@@ -81,41 +93,61 @@ class Service:
         """Stop the process, if it is the test's own."""
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with process:
+                process.terminate()
+                try:
+                    process.wait(STOP_SECONDS_MAX)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
     def ask(
-        self, method: str, path: str, body: Any = None, *, token: str = "", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return the JSON of an answer, by default to the operator. Raises `Refused`."""
-        return self.send(method, path, body, token=token, headers=headers)[1]
+        return self.send(method, path, body, token=token, headers=headers, query=query)[1]
 
     def send(
-        self, method: str, path: str, body: Any = None, *, token: str = "", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
     ) -> tuple[int, Any]:
-        """Return the status and the JSON of an answer. Raises `Refused`."""
+        """Return the status and the JSON of an answer. Empty values of the query are left out. Raises `Refused`."""
         sent = {"Authorization": f"Bearer {token or self.operator_token}", **(headers or {})}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:
             sent["Content-Type"] = "application/json"
-        request = Request(self.url + path, data, sent, method=method)  # noqa: S310 - the address of the service
+        given = urlencode({name: value for name, value in (query or {}).items() if value not in ("", None)})
+        url = f"{self.url}{quote(path, safe=punctuation)}?{given}".rstrip("?")
         try:
+            request = Request(url, data, sent, method=method)  # noqa: S310 - the address of the service
             with _OPENER.open(request, timeout=ANSWER_SECONDS_MAX) as answer:
                 return answer.status, json.loads(answer.read() or b"null")
         except HTTPError as error:
             with error:
-                raise _refused(f"{method} {path}", error.code, error.read()) from None
-        except (URLError, OSError) as error:
-            raise PaydeskError(f"{method} {path}: the service at {self.url} does not answer: {error}.") from None
+                raise _refused(f"{method} {path}", error) from None
+        except (OSError, HTTPException) as error:
+            raise PaydeskError(f"{method} {path}: the service at {self.url} does not answer: {error!r}.") from None
+        except ValueError as error:
+            raise PaydeskError(f"{method} {path}: the answer of {self.url} is not JSON: {error}.") from None
 
 
-def _refused(request: str, status: int, body: bytes) -> Refused:
+def _refused(request: str, error: HTTPError) -> Refused:
+    body = b""
     try:
+        body = error.read()
         first = json.loads(body)["errors"][0]
-        return Refused(request, status, first["code"], first["message"], first.get("details", ()))
-    except (ValueError, LookupError, TypeError):
-        return Refused(request, status, "", body[:200].decode(errors="replace"))
+        return Refused(request, error.code, first["code"], first["message"], first.get("details", ()))
+    except (OSError, HTTPException, ValueError, LookupError, TypeError):
+        return Refused(request, error.code, "", body[:200].decode(errors="replace"))

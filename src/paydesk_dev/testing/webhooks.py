@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -10,13 +9,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+from paydesk_dev.testing.blocking import in_thread
 from paydesk_dev.testing.documents import Notification, Order, id_of
 from paydesk_dev.testing.errors import NotReceived
 from paydesk_dev.testing.service import Service
 
 Receive = Callable[[Mapping[str, str], bytes, str], int]
 """Gets the headers, the body and the target of a notification, and returns the status of the answer."""
-POLL_SECONDS_MAX, PAUSE_SECONDS = 50, 0.05
+POLL_SECONDS_MAX, POLL_INTERVAL_SECONDS = 50, 0.05
 
 
 class Webhooks:
@@ -26,10 +26,12 @@ class Webhooks:
         self._service, self._subscription_id, self._client_id = service, subscription_id, client_id
         self._inbox_url, self._seconds, self._in_inbox = inbox_url, seconds, True
         self._servers: list[ThreadingHTTPServer] = []
+        self.errors: list[BaseException] = []
+        """What a receiver of the test raised: the test fails with the first one."""
 
     def receiver(self, receive: Receive) -> str:
         """Send them to a function, called in a thread, and return its address."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(receive))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(receive, self.errors))
         server.daemon_threads = True
         self._servers.append(server)
         Thread(target=server.serve_forever, args=(0.02,), name="receiver of notifications", daemon=True).start()
@@ -54,27 +56,23 @@ class Webhooks:
         while True:
             left = end - time.monotonic()
             wait = math.ceil(min(max(left, 0), POLL_SECONDS_MAX))
-            every = self._find(action, order, f"&wait={wait}&count={count}")
-            delivered = [one for one in every if one.answer is not None and 200 <= one.answer < 300]
+            notifications = self._find(action, order, wait=wait, count=count)
+            delivered = [one for one in notifications if one.answer is not None and 200 <= one.answer < 300]
             if len(delivered) >= count:
                 return delivered[-1]
             if left <= 0:
-                seen = ", ".join(f"{one.action} ({one.answer or one.error})" for one in self.received("", order))
+                sent = ", ".join(f"{one.action} ({one.answer or one.error})" for one in self.received("", order))
                 raise NotReceived(
-                    f"{action} was delivered {len(delivered)} of {count} times; sent: {seen or 'nothing'}."
+                    f"{action} was delivered {len(delivered)} of {count} times; sent: {sent or 'nothing'}."
                 )
             if not self._in_inbox:
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(POLL_INTERVAL_SECONDS)
 
-    async def wait_for_async(
-        self, action: str, order: Order | str | None = None, *, count: int = 1, seconds: float | None = None
-    ) -> Notification:
-        """Do as `wait_for` without blocking the event loop."""
-        return await asyncio.to_thread(self.wait_for, action, order, count=count, seconds=seconds)
+    wait_for_async = in_thread(wait_for)
 
     def received(self, action: str = "", order: Order | str | None = None) -> list[Notification]:
         """Return each attempt with its answer, oldest first."""
-        return self._find(action, order, "")
+        return self._find(action, order)
 
     def close(self) -> None:
         """Stop the receivers."""
@@ -82,14 +80,15 @@ class Webhooks:
             server.shutdown()
             server.server_close()
 
-    def _find(self, action: str, order: Order | str | None, waiting: str) -> list[Notification]:
+    def _find(self, action: str, order: Order | str | None, **waiting: int) -> list[Notification]:
+        order_id = None if order is None else id_of(order)
         if self._in_inbox:
-            about = (f"&action={action}" if action else "") + (f"&order={id_of(order)}" if order is not None else "")
-            found = self._service.ask("GET", f"/dev/notifications?application={self._client_id}{about}{waiting}")
-            return [Notification({**one, "answer": 200, "error": None}) for one in found["data"]]
+            query = {"application": self._client_id, "action": action, "order": order_id, **waiting}
+            received = self._service.ask("GET", "/dev/notifications", query=query)["data"]
+            return [Notification({**one, "answer": 200, "error": None}) for one in received]
         path, attempts = "/operator/v1/deliveries", list[tuple[str, Notification]]()
-        for delivery in self._service.ask("GET", f"{path}?subscription={self._subscription_id}")["data"]:
-            if action in ("", delivery["action"]) and (order is None or delivery.get("order_id") == id_of(order)):
+        for delivery in self._service.ask("GET", path, query={"subscription": self._subscription_id})["data"]:
+            if action in ("", delivery["action"]) and order_id in (None, delivery.get("order_id")):
                 inspected = self._service.ask("GET", f"{path}/{delivery['id']}")
                 attempts += [(one["date"], _attempt(inspected, one)) for one in inspected["history"]]
         return [one for _, one in sorted(attempts, key=lambda attempt: attempt[0])]
@@ -103,17 +102,21 @@ def _attempt(delivery: Mapping[str, Any], attempt: Mapping[str, Any]) -> Notific
     return Notification({**fields, **more, "answer": status, "error": attempt.get("error")})
 
 
-def _handler(receive: Receive) -> type[BaseHTTPRequestHandler]:
+def _handler(receive: Receive, errors: list[BaseException]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status = 500
             try:
-                status = receive(self.headers, body, self.path)  # type: ignore[arg-type]
-            finally:
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                answered = receive(self.headers, body, self.path)  # type: ignore[arg-type]
+                if not isinstance(answered, int):
+                    raise TypeError(f"a receiver of notifications returns a status, such as 200; it was {answered!r}")
+                status = answered
+            except BaseException as error:  # noqa: BLE001 - whatever it is, `pytest.fail` too, the test fails with it
+                errors.append(error)
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

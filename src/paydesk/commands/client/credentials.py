@@ -83,6 +83,12 @@ def find_credentials(file: Path | None) -> Credentials:
     return _complete(path if is_named or exists(path) else None, os.environ)
 
 
+def public(base_url: str) -> Credentials:
+    """Return the address of a service, without a token. Raises `WrongUsage` for an invalid one."""
+    _origin(base_url)
+    return Credentials(base_url.rstrip("/"), "", {})
+
+
 def credentials_path(file: Path | None) -> Path:
     """Return the path of the credentials file: `file`, or that of the environment, or the default one."""
     configured = os.environ.get("PAYDESK_CREDENTIALS")

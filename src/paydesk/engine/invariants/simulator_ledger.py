@@ -7,7 +7,7 @@ from paydesk.engine.payments.lifecycles import CONFIRMED, FAILED, PENDING, PROCE
 
 WHOLE_RULES = (
     # Not yet final: live orders, and orders with an open inquiry or a pending reversal. An approval that the acquirer
-    # itself undoes at a deadline may not be reversed.
+    # itself undoes at a deadline may not be reversed. A fault's approval of another amount ends as an operator says.
     Rule(
         "simulator_approval_mismatch",
         "approved {0} in the simulator ledger, but the order is {1} with a paid amount of {2}",
@@ -21,7 +21,8 @@ WHOLE_RULES = (
            AND (o.order_id IS NULL OR o.status IN ('failed', 'canceled')
                 OR (o.status IN ('processed', 'refunded') AND COALESCE(o.paid_minor, 0) <> p.amount_minor))
            AND NOT EXISTS (SELECT 1 FROM inquiries i
-                            WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.ended_ms IS NULL)
+                            WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
+                              AND (i.ended_ms IS NULL OR (p.detail = 'other_amount' AND i.outcome = 'operator')))
            AND NOT EXISTS (SELECT 1 FROM reversals v
                             WHERE v.seller_id = o.seller_id AND v.lease_id = SUBSTR(o.order_id, 4)
                               AND v.{PENDING})""",

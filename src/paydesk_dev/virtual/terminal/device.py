@@ -269,7 +269,7 @@ def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Ma
                 "outcome": "approved",
                 "status_detail": "accredited",
                 **presented,
-                "paid_amount": paid_amount(order, presented),
+                "paid_amount": answer.get("amount") or paid_amount(order, presented),
                 "authorization_code": answer["authorization_code"],
                 "reference_id": answer["reference_id"],
             }

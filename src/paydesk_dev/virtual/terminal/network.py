@@ -10,7 +10,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from paydesk.core.faults import EVERY_MAX, Fault, create
+from paydesk.core.faults import ANY_REQUEST, EVERY_MAX, Fault, create
 from paydesk_dev.http_client import Reply
 
 FLAKY_KINDS = ("answer_lost", "reset", "twice", "late", "out_of_order")
@@ -82,7 +82,7 @@ class Link:
 def flaky(probability: float, terminal_id: str, seed: int) -> Fault:
     """Return the fault that disturbs the terminal's requests with this probability, drawn from the seed."""
     every = min(max(round(1 / probability), 1), EVERY_MAX)
-    return create("terminal", "*", FLAKY, {"terminal": terminal_id}, every=every, times=0, seed=seed)
+    return create("terminal", ANY_REQUEST, FLAKY, {"terminal": terminal_id}, every=every, times=0, seed=seed)
 
 
 class DisturbedNetwork:

@@ -1,7 +1,7 @@
 """The simulated acquirer. It acts as an external system: it has its own ledger and its own transactions.
 
 A conditional insert makes the first request under a key decide. Retries get the same answer, also concurrent ones and
-after a crash. The card, the amount and the script decide how it behaves, in this order.
+after a crash. Faults decide how it behaves: added ones, those of the card, the amount and the script, in this order.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from paydesk.core.clock import Clock
+from paydesk.core.faults import Fault
 from paydesk.engine.orders.routing import Routing
 from paydesk.engine.payments.acquirer import (
     Acquirer,
@@ -24,18 +24,16 @@ from paydesk.engine.payments.acquirer import (
     InquiryResult,
     LedgerEntry,
     NotFound,
-    NotSent,
     Outcome,
     Payment,
-    Result,
     ReverseResult,
     TooLate,
     Unknown,
 )
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
-from paydesk.engine.payments.simulator import cards, rules
 from paydesk.engine.payments.simulator import ledger as store
+from paydesk.engine.payments.simulator import scripts
 from paydesk.engine.payments.simulator.answers import (
     PROCESSING_ERROR,
     Request,
@@ -45,25 +43,20 @@ from paydesk.engine.payments.simulator.answers import (
     payment_outcome,
 )
 from paydesk.engine.payments.simulator.entries import entries_of
-from paydesk.engine.payments.simulator.ledger import LedgerPayment
-from paydesk.engine.payments.simulator.removals import OrderRemoved, Removals
-from paydesk.engine.payments.simulator.rules import Operation, Plan, Rules
-from paydesk.platform.storage import conflict_keys
-from paydesk.platform.storage.conflict_keys import ConflictKey
-from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.engine.payments.simulator.exchanges import Exchanges, conflict_keys_of
+from paydesk.engine.payments.simulator.faults import FaultSource, Plan
+from paydesk.engine.payments.simulator.ledger import OTHER_AMOUNT, LedgerPayment
+from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.platform.storage.database import Database, Transaction
 
-DEADLINE_SECONDS = 8.0
-"""A longer delay ends as *unknown* after this time."""
 BY_DEFAULT = Capabilities(reversal_blocks=True)
 WITH_CONFIRMATIONS = Capabilities(reversal_blocks=True, needs_confirmation=True)
-
-T = TypeVar("T", bound=Result)
 
 
 class Simulator(Acquirer):
     """An acquirer of play money for test orders, or for `live` orders (in development only), with any `capabilities`.
 
-    With the same script and seed, the same requests in the same order get the same answers.
+    With the same script, the same requests in the same order get the same answers. `source` has further faults.
     """
 
     def __init__(
@@ -72,15 +65,16 @@ class Simulator(Acquirer):
         clock: Clock,
         *,
         live: bool = False,
-        script: Rules = (),
-        seed: int = 0,
+        script: tuple[Fault, ...] = (),
+        source: FaultSource | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         removals: Removals | None = None,
         capabilities: Capabilities = BY_DEFAULT,
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
-        self._script, self._seed, self._sleep, self._removals = script, seed, sleep, removals or Removals()
-        self._capabilities = capabilities
+        self._removals, self._capabilities = removals or Removals(), capabilities
+        mode = "live" if live else "test"
+        self._exchanges = Exchanges(database, clock, self._removals, script, source, sleep, mode=mode)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -103,7 +97,7 @@ class Simulator(Acquirer):
                 return Unknown("the answer is late")
             return payment_outcome(stored, request.now_ms)
 
-        return await self._answer("payment", payment, payment.payment_id, effect, cards.rules_of_card(card))
+        return await self._exchanges.answer("payment", payment, payment.payment_id, effect, card)
 
     async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
         """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
@@ -119,7 +113,7 @@ class Simulator(Acquirer):
             self._removals.refuse(payment.order_id)
             return stored
 
-        keys = _keys("payment", payment, payment.payment_id, is_counted=False)
+        keys = conflict_keys_of("payment", payment, payment.payment_id)
         return payment_outcome(await self._database.write(work, conflict_keys=keys), now_ms)
 
     async def confirm(self, payment: Payment, *, key: str, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
@@ -142,7 +136,7 @@ class Simulator(Acquirer):
                     await store.confirm_payment(tx, stored)
             return movement_outcome(stored, request.now_ms, payment.currency)
 
-        return await self._answer("confirmation", payment, key, effect)
+        return await self._exchanges.answer("confirmation", payment, key, effect)
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
@@ -154,7 +148,7 @@ class Simulator(Acquirer):
                 return NotFound()
             return payment_outcome(stored, request.now_ms)
 
-        return await self._answer("inquiry", payment, payment.payment_id, effect)
+        return await self._exchanges.answer("inquiry", payment, payment.payment_id, effect)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Refund a part or all, at most once per `key` and never more than was approved.
@@ -175,7 +169,7 @@ class Simulator(Acquirer):
                 await store.decline_movement(tx, movement, PROCESSING_ERROR)
             return movement_outcome(stored or movement, request.now_ms, payment.currency)
 
-        return await self._answer("refund", payment, key, effect)
+        return await self._exchanges.answer("refund", payment, key, effect)
 
     async def reverse(
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
@@ -203,14 +197,16 @@ class Simulator(Acquirer):
                 until_ms = can.reverse_until_ms(row.created_ms) if row is not None else None
                 if row is not None and row.state(now_ms) != "void" and until_ms is not None and until_ms <= now_ms:
                     return TooLate("the time for reversals has passed")
-                movement = movement_of("reversal", payment, request, amount_minor)
+                handled = request.declined_unless(row is None or row.detail != OTHER_AMOUNT)
+                movement = movement_of("reversal", payment, handled, amount_minor)
                 stored = await store.add_movement(tx, movement)
                 if stored is None:
-                    await store.reverse_payment(tx, movement, reference_id)
+                    if movement.outcome == "approved":
+                        await store.reverse_payment(tx, movement, reference_id)
                     stored = movement
             return movement_outcome(stored, now_ms, payment.currency)
 
-        return await self._answer("reversal", payment, key, effect)
+        return await self._exchanges.answer("reversal", payment, key, effect)
 
     async def ledger(self, since: datetime) -> AsyncIterator[LedgerEntry]:
         """Yield the movements that took effect since then, the oldest first."""
@@ -219,60 +215,9 @@ class Simulator(Acquirer):
             if entry.time >= since:
                 yield entry
 
-    async def _answer(
-        self,
-        operation: Operation,
-        payment: Payment,
-        key: str,
-        effect: Callable[[Transaction, Request], Awaitable[T]],
-        card_rules: Rules = (),
-    ) -> T | Unknown | NotSent:
-        """Commit the effect to the ledger, then return the answer, delayed or lost as the rules say."""
-        all_rules = (*card_rules, *cards.rules_of_amount(payment.amount_minor), *self._script)
-        applicable = rules.of_operation(all_rules, operation)
-        is_counted = rules.are_random(applicable) or rules.plan(applicable).depends_on_attempt
-        now_ms = self._clock.now_ms()
-
-        async def work(tx: Transaction) -> tuple[T | Unknown | NotSent, int]:
-            ordinal, attempt = 0, 1
-            if is_counted:
-                ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
-            request = Request(key, attempt, rules.plan(applicable, self._seed, ordinal), now_ms)
-            outcome: T | Unknown | NotSent
-            if attempt <= request.plan.not_sent_times:
-                outcome = NotSent("the connection is down")
-            elif attempt <= request.plan.failed_attempts:
-                outcome = Unknown("no answer")
-            else:
-                outcome = await effect(tx, request)
-                if request.is_answer_lost:
-                    outcome = Unknown("the answer was lost")
-            self._removals.refuse(payment.order_id)
-            return outcome, request.plan.delay_ms
-
-        try:
-            if operation == "inquiry" and not is_counted:
-                outcome, delay_ms = await self._database.read(work)
-            else:
-                keys = _keys(operation, payment, key, is_counted=is_counted)
-                outcome, delay_ms = await self._database.write(work, conflict_keys=keys)
-        except OrderRemoved as error:
-            return NotSent(str(error))
-        except (Unavailable, Locked) as error:
-            return Unknown(f"the simulator ledger is unavailable: {error}")
-        if not delay_ms or isinstance(outcome, NotSent):
-            return outcome
-        await self._sleep(min(delay_ms / 1000, DEADLINE_SECONDS))
-        return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer before the deadline")
-
-
-def _keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[ConflictKey, ...]:
-    seller_id = payment.merchant_id
-    keys = (
-        conflict_keys.simulated_payment(seller_id, payment.payment_id),
-        conflict_keys.simulated_request(seller_id, operation, key),
-    )
-    return (*keys, conflict_keys.simulated_requests(seller_id, operation)) if is_counted else keys
+    async def close(self) -> None:
+        """End the requests that a fault holds: they never arrive."""
+        await self._exchanges.close()
 
 
 def create_acquirers(
@@ -284,14 +229,15 @@ def create_acquirers(
     seed: int = 0,
     confirmations: bool = False,
     removals: Removals | None = None,
+    source: FaultSource | None = None,
 ) -> Acquirers:
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     create = partial(
         Simulator,
         database,
         clock,
-        script=rules.parse(script),
-        seed=seed,
+        script=scripts.translate(script, seed),
+        source=source,
         removals=removals,
         capabilities=WITH_CONFIRMATIONS if confirmations else BY_DEFAULT,
     )

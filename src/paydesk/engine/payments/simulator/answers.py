@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 import msgspec
 
 from paydesk.engine.payments.acquirer import Approved, Card, Declined, Outcome, Payment, Unknown
-from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
-from paydesk.engine.payments.simulator.rules import Plan
+from paydesk.engine.payments.simulator.faults import Plan
+from paydesk.engine.payments.simulator.ledger import OTHER_AMOUNT, LedgerPayment, Movement
 
 PROCESSING_ERROR = "processing_error"
 ISSUER_DATA = bytes.fromhex("8a023030")
@@ -18,20 +18,14 @@ ISSUER_DATA = bytes.fromhex("8a023030")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: its key, how often the key was sent so far, how it is handled, and its time."""
+    """One request: its key, how it is handled, and its time."""
 
     key: str
-    attempt: int
     plan: Plan
     now_ms: int
 
-    @property
-    def is_answer_lost(self) -> bool:
-        """Whether the request takes effect but its answer is lost."""
-        return self.plan.failed_attempts < self.attempt <= self.plan.failed_attempts + self.plan.lost_times
-
     def declined_unless(self, is_allowed: bool) -> Request:  # noqa: FBT001  # read as a sentence
-        """Return the request; where it is not allowed, declined whatever the rules say."""
+        """Return the request; where it is not allowed, declined whatever its faults are."""
         if is_allowed:
             return self
         detail = self.plan.decline_detail or PROCESSING_ERROR
@@ -39,16 +33,18 @@ class Request:
 
 
 def ledger_payment(payment: Payment, plan: Plan, now_ms: int, *, live: int, card: Card | None = None) -> LedgerPayment:
-    """Return the row of a payment that is final, or declined as the plan says."""
+    """Return the row of a payment that is final, or declined or of another amount as the plan says."""
+    is_other = plan.is_other_amount and not plan.decline_detail
     return LedgerPayment(
         payment.merchant_id,
         payment.payment_id,
         payment.terminal_id,
         live,
-        payment.amount_minor,
+        # Less, because a little more could be a tip.
+        payment.amount_minor * 9 // 10 or 2 if is_other else payment.amount_minor,
         payment.currency,
         "declined" if plan.decline_detail else "approved",
-        plan.decline_detail or None,
+        OTHER_AMOUNT if is_other else plan.decline_detail or None,
         _digits("payment", payment.payment_id, 14),
         None if plan.decline_detail else _digits("code", payment.payment_id, 6),
         msgspec.json.encode(asdict(card)).decode() if card is not None else None,
@@ -79,7 +75,7 @@ def payment_outcome(row: LedgerPayment, now_ms: int) -> Approved | Declined:
     """Return the outcome of a payment."""
     state = row.state(now_ms)
     if state == "void":
-        return Declined(row.detail or PROCESSING_ERROR)
+        return Declined(PROCESSING_ERROR if row.detail in (None, OTHER_AMOUNT) else row.detail)
     return Approved(
         row.reference_id,
         row.amount_minor,

@@ -9,6 +9,8 @@ from paydesk.platform.storage.database import Transaction
 
 State = Literal["void", "provisional", "final"]
 """A payment is declined, reversed or undone; approved until it is confirmed; or approved."""
+OTHER_AMOUNT = "other_amount"
+"""The detail of an approval that a fault has given another amount. It is not reversed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ async def _record_refund(call: Call, attempt: Attempt, outcome: Outcome) -> Hand
 def _unknown_outcome(outcome: Result) -> Refusal:
     return SERVICE_UNAVAILABLE.with_reason(
         f"the acquirer: {outcome}",
-        message="The simulated acquirer did not answer, as its rules say. Try again.",
+        message="The simulated acquirer did not answer, as its faults say. Try again.",
     )
 
 
@@ -213,6 +213,6 @@ def _card(method: dict[str, Any]) -> Card | None:
     """Return an approved test card of the brand; for other brands, one with the digits of an approved test card."""
     if not method["type"].endswith("_card"):
         return None
-    approved = [card for card in CARDS.values() if not card.script]
+    approved = [card for card in CARDS.values() if not card.fault]
     card = next((card for card in approved if card.brand == method["id"]), approved[0])
     return Card(method["id"], method["type"], card.first_digits, card.last_digits, "contactless")

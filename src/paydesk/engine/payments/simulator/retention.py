@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core import ids
-from paydesk.engine.payments.simulator.rules import OPERATIONS
+from paydesk.engine.payments.simulator.faults import OPERATIONS
 from paydesk.platform.retention import Rule, delete
 from paydesk.platform.storage.database import Transaction
 

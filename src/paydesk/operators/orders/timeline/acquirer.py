@@ -5,6 +5,7 @@ from __future__ import annotations
 from paydesk.core.money import spelled
 from paydesk.operators.orders.reasons import Document, is_undone, payment_of, why_undone
 from paydesk.operators.orders.timeline.timeline import (
+    AFTER,
     GAP_SHOWN_MS,
     Bar,
     Fill,
@@ -155,6 +156,13 @@ def add_refunds(timeline: Timeline) -> None:
         title = "Refund requested" if one.get("waits_for") == "confirmation" else "Refund sent"
         start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", title, detail, order=6)
         _add_end(timeline, start, one, REFUND_ENDS.get(one["status"]))
+
+
+def add_faults(timeline: Timeline) -> None:
+    """Add what faults of the development kit did to requests to the acquirer."""
+    for one in timeline.order.get("faults", ()):
+        at_ms, title = timeline.instant(one["date"]), f"Fault {one['kind']}"
+        timeline.add(at_ms, "acquirer", "square", title, f"{one['request']}: {one['effect']}", order=AFTER)
 
 
 def _add_end(timeline: Timeline, start: Step, work: Document, outcome: _Outcome | None) -> None:

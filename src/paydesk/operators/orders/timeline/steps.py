@@ -10,6 +10,7 @@ from paydesk.operators.orders.reasons import Document, is_undone
 from paydesk.operators.orders.timeline.acquirer import (
     add_authorization,
     add_confirmation,
+    add_faults,
     add_inquiry,
     add_refunds,
     add_reversals,
@@ -61,6 +62,7 @@ def timeline_of(order: Document, requests: Sequence[Document], now_ms: int) -> T
     add_inquiry(timeline)
     add_reversals(timeline)
     add_refunds(timeline)
+    add_faults(timeline)
     add_deliveries(timeline)
     if timeline.events:
         # The order holds its terminal until it ends, or, if a clock went back, until its last move.

@@ -1,0 +1,154 @@
+"""`paydesk wait`: scripts and CI wait for a service, an order or webhooks instead of sleeping."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.application.application import order_client
+from paydesk.commands.client.checked import EXAMPLE_ORDER_ID, Live, OrderId, order_id
+from paydesk.commands.client.client import Service, operator_service
+from paydesk.commands.client.credentials import find_credentials, public
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, group, show, show_list
+
+app = group("Wait for a service, an order or webhooks; exits 1 if they do not come in time.")
+
+POLL_SECONDS_MAX, POLL_INTERVAL_SECONDS, READY_SECONDS_MAX = 20, 0.2, 5
+ENDED = ("failed", "canceled", "expired", "refunded")
+NOTIFICATIONS = "/dev/notifications"
+COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
+READY_EPILOG = examples(
+    "paydesk dev & paydesk wait ready", "paydesk wait ready --url http://127.0.0.1:8377 --seconds 120"
+)
+ORDER_EPILOG = examples(
+    f"paydesk wait order {EXAMPLE_ORDER_ID} processed",
+    f"paydesk wait order {EXAMPLE_ORDER_ID} canceled --detail expired --seconds 5",
+)
+WEBHOOK_EPILOG = examples(
+    f"paydesk wait webhook order.processed --order {EXAMPLE_ORDER_ID}",
+    "paydesk wait webhook order.processed --count 2 --json",
+)
+
+Seconds = Annotated[int, typer.Option(min=0, max=3600, help="How long to wait at most.")]
+
+
+def known_status(text: str) -> str:
+    """Return the status. Raises `WrongUsage` for one that no order has."""
+    from paydesk.engine.orders.status_labels import EXTENDED
+
+    if text not in EXTENDED.all:
+        raise WrongUsage(f"No order is {text!r}. The statuses are {', '.join(EXTENDED.all)}.")
+    return text
+
+
+def known_action(text: str) -> str:
+    """Return the action. Raises `WrongUsage` for one that no webhook has."""
+    from paydesk.engine.webhooks.schemas import ACTIONS_OF
+
+    known = [action for actions in ACTIONS_OF.values() for action in actions]
+    if text not in known:
+        raise WrongUsage(f"No webhook has the action {text!r}. The actions are {', '.join(known)}.")
+    return text
+
+
+@app.command("ready", epilog=READY_EPILOG)
+def ready(
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The service. [default: that of the credentials, once they are there]"),
+    ] = None,
+    seconds: Seconds = 60,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Wait until a service is ready for requests: also one that is being started."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        try:
+            # The credentials file is written when the service starts.
+            found = find_credentials(credentials) if url is None else public(url)
+            timeout_seconds = min(max(left, 1), READY_SECONDS_MAX)
+            answer = Service(found, "").request("GET", "/readyz", timeout_seconds=timeout_seconds)
+            show(answer, f"{found.base_url} is ready.", as_json=as_json)
+        except WrongUsage:
+            raise
+        except Failure as failure:
+            if left <= 0:
+                raise Failure(f"Not ready within {seconds} s. {failure}") from None
+        else:
+            return
+        time.sleep(POLL_INTERVAL_SECONDS)
+
+
+@app.command("order", epilog=ORDER_EPILOG)
+def wait_for_order(
+    order_id: OrderId,
+    status: Annotated[str, typer.Argument(help="The status, such as processed.", callback=known_status)],
+    *,
+    detail: Annotated[
+        str | None, typer.Option(metavar="DETAIL", help="The payment's status_detail too, such as accredited.")
+    ] = None,
+    seconds: Seconds = 30,
+    live: Live = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Wait until an order has a status, and print it; exits 1 at once if it has ended otherwise.
+
+    Follows the events of the application of the credentials file.
+    """
+    application = order_client(find_credentials(credentials), live=live)
+    end, after = time.monotonic() + seconds, None
+    while True:
+        order = application.get(f"/v1/orders/{order_id}")
+        found = order["status"], order["transactions"]["payments"][-1]["status_detail"]
+        state = f"{order_id} is {found[0]} ({found[1]})."
+        if found[0] == status and detail in (None, found[1]):
+            show(order, state, as_json=as_json)
+            return
+        left = end - time.monotonic()
+        if found[0] in ENDED and found[0] != status:
+            raise Failure(f"{state} It has ended, and does not become {status}.")
+        if left <= 0:
+            raise Failure(f"{state} It did not become {' '.join(filter(None, (status, detail)))} within {seconds} s.")
+        after = application.get("/v1/events", {"wait": _step(left), "after": after})["next"]
+
+
+@app.command("webhook", epilog=WEBHOOK_EPILOG)
+def wait_for_webhook(
+    action: Annotated[str, typer.Argument(help="The action, such as order.processed.", callback=known_action)],
+    *,
+    order: Annotated[
+        str | None, typer.Option(metavar="ORDER_ID", help="Only about this order.", callback=order_id)
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 1,
+    seconds: Seconds = 30,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Wait until the demo inbox has received webhooks, and print them; those that it has already count."""
+    service, end = operator_service(credentials), time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        query = {"action": action, "order": order, "count": count, "wait": _step(left)}
+        received = service.get(NOTIFICATIONS, query)
+        if len(received["data"]) >= count:
+            show_list(received, COLUMNS, as_json=as_json)
+            return
+        if left <= 0:
+            others = [str(one.get("action")) for one in service.get(NOTIFICATIONS, {"order": order})["data"]]
+            about = f" about {order}" if order else ""
+            raise Failure(
+                f"The inbox received {action}{about} {len(received['data'])} of {count} times within {seconds} s.",
+                f"It received {', '.join(dict.fromkeys(others)) or 'nothing'}.",
+            )
+
+
+def _step(left: float) -> int:
+    return math.ceil(min(max(left, 0), POLL_SECONDS_MAX))

@@ -1,0 +1,265 @@
+"""Plays a path with a till, as its buyer, its operator and its network."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Protocol, TypeVar
+
+from paydesk_dev.paths.judgement import LIVE, OPEN, PAID, UNSAID, Sale, impolite, judge, unpaid_goods
+from paydesk_dev.paths.path import Path, Step, is_end
+from paydesk_dev.testing.clock import Clock
+from paydesk_dev.testing.documents import Charge, Order
+from paydesk_dev.testing.errors import NotReached, PaydeskError
+from paydesk_dev.testing.faults import Fault
+from paydesk_dev.testing.paydesk import Paydesk
+from paydesk_dev.testing.service import Service
+
+AMOUNT, ANOTHER = "24.90", "another"
+PAUSE_SECONDS = 0.05
+T = TypeVar("T")
+
+
+class Till(Protocol):
+    """A till as a path uses it. `sale`, `cancel` and `refund` begin something and return at once."""
+
+    def sale(self, reference: str, amount: str) -> None:
+        """Sell; the same sale again if it was not paid or there was no answer."""
+
+    def cancel(self, reference: str) -> None:
+        """Cancel the sale."""
+
+    def refund(self, reference: str, amount: str | None) -> None:
+        """Refund a part, or all that is left; the same refund again if there was no answer."""
+
+    def status(self, reference: str) -> str:
+        """Return `open`, `paid` (the goods are handed over), `unpaid`, `refunded` or `person`; empty if not known."""
+
+    def kill(self) -> None:
+        """End, without a warning."""
+
+    def start(self) -> None:
+        """Start again after a kill, and go on with the open sales."""
+
+
+class Play:
+    """One run of a path with a seller, an application and a terminal of its own. `say` gets each step as it begins.
+
+    `seconds` is how long a wait takes at most, `quiet_seconds` after how long without a request a till has given up.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        service: Service,
+        *,
+        seconds: float = 10,
+        quiet_seconds: int = 3,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.path, self._quiet_seconds, self._say = path, quiet_seconds, say
+        fields = dict(path.scene)
+        is_live = fields.pop("live", False)
+        scene = service.ask("POST", "/dev/scenes", {"name": path.id, **fields})
+        self.paydesk = Paydesk(service, scene, seconds)
+        self.ended = list[Order]()
+        self._time, self._faults, self.sales = Clock(self.paydesk), dict[str, Fault](), list[Sale]()
+        self.terminal = self.paydesk.terminal()
+        self.environment: Mapping[str, str] = self.paydesk.environment(self.terminal)
+        if is_live:
+            self.environment |= {f"PAYDESK_{name.upper()}": value for name, value in scene["live"].items()}
+
+    def run(self, till: Till) -> list[str]:
+        """Play it and return what was not as it has to be; remove terminal and faults."""
+        self._player, found = till, list[str]()
+        try:
+            for step in self.path.steps:
+                self._say(step.line)
+                self._do(step)
+                if any(self.status(sale) == PAID for sale in self.sales):
+                    found += self._judge(unpaid_goods)
+            self._say("the end")
+            self._wait_for_the_end()
+            found += self.paydesk.faults.unused()
+        except PaydeskError as error:
+            found.append(str(error))
+        try:
+            self.ended = self.orders()
+            found += [*self._judge(judge), *impolite(self.paydesk.requests(operation="get_order"), self.ended)]
+            return list(dict.fromkeys(found))
+        finally:
+            self.paydesk.close()
+
+    def news(self, after: str, fired: dict[str, int]) -> tuple[list[str], str]:
+        """Return what has happened since an event and these numbers of firings, and the last event."""
+        page = self.paydesk.ask("GET", f"/v1/events{after and f'?after={after}'}")
+        lines = [f"{one['data']['id']} {one['action']}" for one in page["data"]]
+        for request, fault in self._faults.copy().items():
+            new = [one for one in fault.fired if one.number > fired[request]]
+            lines += [f"{request}: {one.kind} ({one.number})" for one in new]
+            fired[request] += len(new)
+        return lines, page["next"]
+
+    def orders(self) -> list[Order]:
+        """Return the orders of the till, oldest first."""
+        return [order for order in self.paydesk.orders() if order.reference != ANOTHER]
+
+    def orders_of(self, sale: Sale) -> list[Order]:
+        """Return the orders of a sale: by its reference, or by the time if the till has references of its own."""
+        references = {one.reference for one in self.sales}
+        end = min((one.first for one in self.sales if one.first > sale.first), default=math.inf)
+        return [
+            order
+            for number, order in enumerate(self.orders())
+            if order.reference == sale.reference or (order.reference not in references and sale.first <= number < end)
+        ]
+
+    def _judge(self, rule: Callable[[Sale, list[Order], list[Charge], str], Iterator[str]]) -> list[str]:
+        asked = f"/dev/charges?application={self.paydesk.client_id}"
+        ledger, found = [Charge(one) for one in self.paydesk.service.ask("GET", asked)["data"]], list[str]()
+        for sale in self.sales:
+            orders = self.orders_of(sale)
+            own = [one for one in ledger if one.order_id in {order.id for order in orders}]
+            found += rule(sale, orders, own, self.status(sale))
+        return found
+
+    def status(self, sale: Sale) -> str:
+        """Return what the till says of a sale."""
+        return self._player.status(sale.reference)
+
+    def _do(self, step: Step) -> None:
+        if (fault := step.fault) is None:
+            actor, *words = step.words
+            getattr(self, f"_{actor}")(*words, **step.fields)
+            return
+        names = ("edge", "every", "skip", "delay", "seed", "status")
+        fields = {name: getattr(fault, name) for name in names}
+        self._faults[fault.request] = self.paydesk.faults.add(
+            fault.request, fault.kind, times=fault.times or None, set=dict(fault.set) or None, **fields
+        )
+
+    def _scene(self, **_: object) -> None:
+        """It was made before the first step."""
+
+    def _till(self, action: str, *words: str) -> None:
+        if action in ("kill", "start"):
+            getattr(self._player, action)()
+            return
+        if action == "sale":
+            reference = f"{self.path.id}-{uuid.uuid4().hex[:8]}"
+            self.sales.append(Sale(reference, words[0] if words else AMOUNT, len(self.orders())))
+        sale = self.sales[-1]
+        if action == "cancel":
+            self._wait("the till has an order", self._newest)
+            self._player.cancel(sale.reference)
+        elif action == "refund":
+            self._refund(sale, *words)
+        else:
+            self._player.sale(sale.reference, sale.amount)
+
+    def _refund(self, sale: Sale, *words: str) -> None:
+        """Refund an amount, all that is left, or the same `again`."""
+        if words != ("again",):
+            paid = Decimal(self._wait("the sale is paid", self._paid))
+            sale.refunding = words[0] if words else None
+            sale.refunded += Decimal(words[0]) if words else paid - sale.refunded
+        self._player.refund(sale.reference, sale.refunding)
+
+    def _terminal(self, action: str, *values: str, **fields: Any) -> None:
+        if action == "choose":
+            self.terminal.choose(int(values[0]))
+        else:
+            getattr(self.terminal, action)(*values, **fields)
+
+    def _clock(self, by: str) -> None:
+        self._time.advance(by)
+
+    def _fired(self, request: str, count: str = "1") -> None:
+        self._faults[request].wait(int(count))
+
+    def _quiet(self, request: str) -> None:
+        """Wait until the till has given up: its time-outs are not known."""
+        self._faults[request].wait_quiet(self._quiet_seconds)
+
+    def _release(self, request: str) -> None:
+        """End a fault; what it holds goes on."""
+        self._faults[request].remove()
+
+    def _answered(self, operation: str, status: str) -> None:
+        def has_answer() -> bool:
+            return any(str(one.status) == status for one in self.paydesk.requests(operation=operation))
+
+        self._wait(f"{operation} was answered {status}", has_answer)
+
+    def _event(self, action: str) -> None:
+        def has_come() -> bool:
+            return any(one["action"] == action for one in self.paydesk.ask("GET", "/v1/events")["data"])
+
+        self._wait(f"there is {action}", has_come)
+
+    def _asked(self, operation: str) -> None:
+        """Wait until the till has sent another such request."""
+        before = len(self.paydesk.requests(operation=operation))
+        self._wait(f"the till asks {operation}", lambda: len(self.paydesk.requests(operation=operation)) > before)
+
+    def _order(self, status: str, detail: str = "") -> None:
+        self.paydesk.wait_for(status, self._wait("the till has an order", self._newest), detail=detail)
+
+    def _operator(self, action: str, *words: str) -> None:
+        ask, terminal = self.paydesk.service.ask, f"/operator/v1/terminals/{self.terminal.id}"
+        if action == "tips":
+            ask("PATCH", terminal, {"tip_percentages": [int(word) for word in words]})
+        elif action == "release":
+            ask("POST", f"{terminal}/release", {"reason": self.path.id})
+        else:
+            for grant in ask("GET", f"/operator/v1/grants?seller={self.paydesk.user_id}")["data"]:
+                ask("DELETE", f"/operator/v1/grants/{grant['id']}")
+
+    def _another(self, _sale: str) -> None:
+        """Let an order of another till hold the terminal."""
+        self.paydesk.create(self.terminal, "10.00", reference=ANOTHER)
+
+    def _newest(self) -> Order | None:
+        return next(reversed(self.orders_of(self.sales[-1])), None)
+
+    def _paid(self) -> str | None:
+        """Return what was paid, once the till knows it."""
+        order, word = self._newest(), self.status(self.sales[-1])
+        is_paid = order is not None and order.status == "processed" and word in (PAID, UNSAID)
+        return order["transactions"]["payments"][0]["paid_amount"] if order is not None and is_paid else None
+
+    def _wait(self, event: str, find: Callable[[], T | None]) -> T:
+        """Return what is found once it is. Raises `NotReached`."""
+        end = time.monotonic() + self.paydesk.seconds
+        while not (found := find()):
+            if time.monotonic() > end:
+                raise NotReached(f"After {self.paydesk.seconds:g} s it is not so that {event}.")
+            time.sleep(PAUSE_SECONDS)
+        return found
+
+    def _wait_for_the_end(self) -> None:
+        """Wait until the orders have ended as they should and the till knows it, or something is surely wrong."""
+        ends, orders = self.path.ends, self.orders()
+        deadline = time.monotonic() + self.paydesk.seconds
+        while not self._is_over(orders) and len(orders) <= len(ends) and time.monotonic() < deadline:
+            time.sleep(PAUSE_SECONDS)
+            orders = self.orders()
+        if any(self.status(sale) == UNSAID for sale in self.sales):
+            time.sleep(self._quiet_seconds)
+            orders = self.orders()
+        seen = [f"{order.status} {order.detail}" for order in orders]
+        if len(orders) != len(ends) or not all(map(_ends, orders, ends)):
+            wanted = " and ".join(ends) or "no order"
+            raise NotReached(f"The path ends with {wanted}, not with {' and '.join(seen) or 'no order'}.")
+
+    def _is_over(self, orders: Sequence[Order]) -> bool:
+        undecided = any(order.status in LIVE for order in orders)
+        said = (undecided or self.status(sale) != OPEN for sale in self.sales)
+        return len(orders) == len(self.path.ends) and all(map(_ends, orders, self.path.ends)) and all(said)
+
+
+def _ends(order: Order, ending: str) -> bool:
+    return is_end(ending, order.status, order.detail)

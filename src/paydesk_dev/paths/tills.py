@@ -1,0 +1,87 @@
+"""Tills that a path cannot look into: a person who is asked to do things, and a program that is run for each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+
+class AskedTill:
+    """A till of a person, who is asked for each thing in a sentence."""
+
+    def __init__(self, ask: Callable[[str], None]) -> None:
+        self._ask = ask
+        self._sold = set[str]()
+
+    def sale(self, reference: str, amount: str) -> None:
+        """Ask for a sale."""
+        again = reference in self._sold
+        self._sold.add(reference)
+        self._ask("Press again, for the same sale." if again else f"Sell {amount}.")
+
+    def cancel(self, _reference: str) -> None:
+        """Ask for a cancel."""
+        self._ask("Cancel the sale.")
+
+    def refund(self, _reference: str, amount: str | None) -> None:
+        """Ask for a refund."""
+        self._ask(f"Refund {amount or 'what is left'}.")
+
+    def kill(self) -> None:
+        """Ask for a kill."""
+        self._ask("Kill the till: end its process, or pull its plug.")
+
+    def start(self) -> None:
+        """Ask for a start."""
+        self._ask("Start the till again.")
+
+    def status(self, _reference: str) -> str:
+        """Return nothing: only the person sees it."""
+        return ""
+
+
+class ProgramTill:
+    """A till that is a program, which is run for each thing: `sale REFERENCE AMOUNT`, `cancel REFERENCE` and so on."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command, self._environment = command, {**os.environ, **environment}
+        self._processes = list[subprocess.Popen[bytes]]()
+
+    def sale(self, reference: str, amount: str) -> None:
+        """Run it for a sale."""
+        self._run("sale", reference, amount)
+
+    def cancel(self, reference: str) -> None:
+        """Run it for a cancel."""
+        self._run("cancel", reference)
+
+    def refund(self, reference: str, amount: str | None) -> None:
+        """Run it for a refund."""
+        self._run("refund", reference, *filter(None, [amount]))
+
+    def kill(self) -> None:
+        """Kill all that it runs."""
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+
+    def start(self) -> None:
+        """Run it to go on with its open sales."""
+        self._run("sweep")
+
+    def status(self, _reference: str) -> str:
+        """Return nothing: a program has no word that is known here."""
+        return ""
+
+    def _run(self, *words: str) -> None:
+        # A group of its own, so that a kill reaches what it starts.
+        started = subprocess.Popen(  # noqa: S603 - the developer's own command
+            [*self._command, *words], env=self._environment, stdout=sys.stderr, start_new_session=True
+        )
+        self._processes.append(started)

@@ -1,0 +1,184 @@
+"""Every unhappy path of a sale with the till of examples/till, and planted defects that the paths find."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev_thread import dev
+from paydesk_dev.paths.path import ACTIONS, all_paths
+from paydesk_dev.paths.play import Play
+from paydesk_dev.testing.service import Service
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "examples" / "till"))
+
+from test_till import KilledClient, PlayedTill  # noqa: E402 - the example is no package
+from till_client import Document, rows  # noqa: E402
+
+from till import Till  # noqa: E402
+
+PATHS = all_paths()
+AWAITED: set[str] = set()
+"""The paths whose steps the virtual terminal does not have yet."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield a running service."""
+    folder = tmp_path_factory.mktemp("paths")
+    with dev(folder):
+        yield Service.of_file(folder / ".paydesk" / "credentials.json")
+
+
+@pytest.mark.parametrize("path_id", PATHS)
+def test_the_till_of_the_example_ends_each_path_as_it_has_to(path_id: str, service: Service, tmp_path: Path) -> None:
+    """It charges once, and hands over the goods for a payment alone."""
+    assert _problems(Play(PATHS[path_id], service, quiet_seconds=1), tmp_path) == []
+
+
+def _problems(
+    play: Play, folder: Path, till: type[Till] = Till, client: type[KilledClient] = KilledClient
+) -> list[str]:
+    if play.path.id in AWAITED or any(step.line.startswith("webhook") for step in play.path.steps):
+        pytest.skip("the faults of the acquirer and of webhooks are awaited")
+    played = PlayedTill(play, folder / "till.db", till, client)
+    try:
+        return play.run(played)
+    finally:
+        played.close()
+
+
+def test_the_file_can_be_played() -> None:
+    """Each step is a fault of the grammar, or an action of the till, the buyer or an operator."""
+    for path in PATHS.values():
+        for step in path.steps:
+            actor, *words = step.words
+            assert step.fault or actor not in ACTIONS or words[0] in ACTIONS[actor], step.line
+            assert step.fault or hasattr(Play, f"_{actor}"), step.line
+
+
+class _NewKeyEachTime(KilledClient):
+    """Sends a repeat with another key."""
+
+    def send(self, method: str, path: str, body: Any, headers: Mapping[str, str], *more: Any) -> Any:
+        return super().send(method, path, body, {**headers, "X-Idempotency-Key": str(uuid.uuid4())}, *more)
+
+
+class _NewKeyAfterTimeOut(Till):
+    """Sells with another key after it has given up. It learns the order from a notification, which hides this."""
+
+    def sale(self, reference: str, amount: str) -> str:
+        new_key = "UPDATE sales SET key = ? WHERE reference = ? AND order_id IS NULL"
+        rows(self.file, new_key, str(uuid.uuid4()), reference)
+        return super().sale(reference, amount)
+
+    def receive(self, headers: Mapping[str, str], body: bytes, target: str = "") -> int:
+        order = json.loads(body)["data"]
+        self.change(order["external_reference"], order_id=order["id"])
+        return super().receive(headers, body, target)
+
+
+class _PollsWithoutEnd(Till):
+    """Waits for `processed` alone."""
+
+    def book(self, sale: sqlite3.Row, order: Document) -> bool:
+        status = order["status"] if order["status"] in ("processed", "failed") else "at_terminal"
+        return super().book(sale, {**order, "status": status})
+
+
+class _PollsWithoutPause(Till):
+    """Asks again at once."""
+
+    def look(self, sale: sqlite3.Row) -> bool:
+        while super().look(self.find(sale["reference"])):
+            pass
+        return False
+
+
+class _TrustsNotifications(Till):
+    """Hands over the goods for a notification, signed or not."""
+
+    def receive(self, headers: Mapping[str, str], body: bytes, target: str = "") -> int:
+        order = json.loads(body)["data"]
+        if order["status"] == "processed":
+            self.change(order["external_reference"], status="paid", is_watched=0)
+        return super().receive(headers, body, target)
+
+
+class _RefundsTwice(Till):
+    """Refunds with another key when it is asked again."""
+
+    def refund(self, reference: str, amount: str | None = None) -> str:
+        rows(self.file, "UPDATE refunds SET is_answered = 1")
+        return super().refund(reference, amount)
+
+
+class _HandsOverTooEarly(Till):
+    """Takes `at_terminal` for a payment."""
+
+    def book(self, sale: sqlite3.Row, order: Document) -> bool:
+        status = "processed" if order["status"] == "at_terminal" else order["status"]
+        return super().book(sale, {**order, "status": status})
+
+
+class _TakesNotFoundForRefused(Till):
+    """Gives a sale up after 404."""
+
+    def look(self, sale: sqlite3.Row) -> bool:
+        if sale["order_id"] and self.client.call("GET", f"/v1/orders/{sale['order_id']}")[0] == 404:
+            self.change(sale["reference"], status="unpaid", is_watched=0)
+            return False
+        return super().look(sale)
+
+
+class _TakesAcceptedForCanceled(Till):
+    """Takes 202 of a cancel for its end."""
+
+    def cancel(self, reference: str) -> None:
+        self.has_canceled = True
+        super().cancel(reference)
+
+    def book(self, sale: sqlite3.Row, order: Document) -> bool:
+        canceled = {"status": "canceled"} if hasattr(self, "has_canceled") else {}
+        return super().book(sale, {**order, **canceled})
+
+
+DEFECTS: list[tuple[str, type[Till], type[KilledClient], str]] = [
+    ("create-answer-lost", Till, _NewKeyEachTime, "accredited and at_terminal"),
+    ("create-given-up", _NewKeyAfterTimeOut, KilledClient, "accredited and at_terminal"),
+    ("nobody-comes", _PollsWithoutEnd, KilledClient, "the till still says that it is open"),
+    ("reboot-at-each-step", _PollsWithoutPause, KilledClient, "The till asked"),
+    ("forged", _TrustsNotifications, KilledClient, "there is no payment of its amount"),
+    ("refund-answer-lost", _RefundsTwice, KilledClient, "10.00 of .* were given back"),
+    ("red-key", _HandsOverTooEarly, KilledClient, "there is no payment of its amount"),
+    ("not-found-at-first", _TakesNotFoundForRefused, KilledClient, "is paid, and the till says that it is unpaid"),
+    ("cancel-too-late", _TakesAcceptedForCanceled, KilledClient, "is paid, and the till says that it is unpaid"),
+]
+"""The path that finds the defect of a till or of its client, and with which words."""
+
+
+@pytest.mark.parametrize(("path_id", "till", "client", "words"), DEFECTS)
+def test_a_planted_defect_is_found_by_its_path(
+    path_id: str, till: type[Till], client: type[KilledClient], words: str, service: Service, tmp_path: Path
+) -> None:
+    """And says what is wrong."""
+    found = _problems(Play(PATHS[path_id], service, seconds=3, quiet_seconds=1), tmp_path, till, client)
+    assert re.search(words, "\n".join(found)), found
+
+
+def test_a_notification_hides_a_new_key_after_a_time_out(service: Service, tmp_path: Path) -> None:
+    """So paths about keys drop the notifications."""
+    path = PATHS["create-given-up"]
+    let_through = replace(path, steps=tuple(step for step in path.steps if not step.line.startswith("webhook")))
+    assert len(let_through.steps) == len(path.steps) - 1
+    assert _problems(Play(let_through, service, quiet_seconds=1), tmp_path, _NewKeyAfterTimeOut) == []
