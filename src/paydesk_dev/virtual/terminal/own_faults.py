@@ -49,7 +49,7 @@ class OwnFaults:
     def _set(self, service: Faults, name: str, fault: Fault | None) -> None:
         """Put the fault in the place of the last one of this name, unless that is the same and still fires."""
         active = self._active.get(name)
-        if active is not None and active.fault == fault and not active.is_spent:
+        if active is not None and active.fault == fault and not (active.is_spent or active.is_removed):
             return
         if active is not None:
             service.remove(self._active.pop(name))
