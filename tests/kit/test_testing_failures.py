@@ -186,8 +186,9 @@ def test_it_fails(paydesk, paydesk_terminal, paydesk_faults, paydesk_webhooks, a
 def test_two_sellers(paydesk_sellers):
     for seller in (paydesk_sellers(), paydesk_sellers()):
         seller.faults.add("create_order", "busy", may_miss=True)
-        seller.terminal()
-    seller.webhooks.close = lambda: 1 / 0
+        first, second = seller.terminal(), seller.terminal()
+        ends = second.close, lambda: 1 / 0
+        second.close = lambda ends=ends: [end() for end in ends]
 """
 
 

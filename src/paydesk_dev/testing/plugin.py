@@ -58,13 +58,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the section *paydesk* to the report of a failed test."""
-    report = yield
-    if (
-        report.when == "call"
-        and report.failed
-        and call.excinfo is not None
-        and (sellers := item.stash.get(SELLERS, ()))
-    ):
+    report, sellers = (yield), item.stash.get(SELLERS, ())
+    if report.when == "call" and report.failed and call.excinfo is not None and sellers:
         from paydesk_dev.testing.report import describe
 
         report.sections.append(("paydesk", "\n".join(map(describe, sellers))))
