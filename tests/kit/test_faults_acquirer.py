@@ -96,7 +96,7 @@ async def test_a_kind_disturbs_one_request(
         assert isinstance(await again(), first), request
         assert isinstance(await again(), second), request
         (firing,) = active.firings
-        assert (firing.operation, firing.seen.facts["terminal"]) == (request, "PAYDESK_VIRTUAL__1")
+        assert (firing.operation, firing.request.facts["terminal"]) == (request, "PAYDESK_VIRTUAL__1")
         assert firing.order.startswith("ORD")
         assert (f'"outcome":"{answer}"' in str(firing.answer)) == (answer != ""), request
         assert (firing.answer is None) == (answer == ""), request
@@ -296,7 +296,8 @@ async def test_a_fault_of_a_test_token_disturbs_its_seller_and_is_shown(database
             }
             added = await add(service, body)
             seller = str(service.seller_id)
-            assert added["line"] == f"acquirer payment decline:high_risk terminal={virtual.id} seller={seller}"
+            line = f"acquirer payment decline:high_risk terminal={virtual.id} seller={seller} mode=test"
+            assert added["line"] == line
             with structlog.testing.capture_logs() as lines:
                 order_id = await virtual.order()
                 await service.until(order_id, "failed")
@@ -347,3 +348,6 @@ async def test_the_setting_has_faults_of_the_acquirer(database: Database) -> Non
     of_both = (acquirers.test, acquirers.live["simulator"]) * 2
     found = [type(await acquirer.authorize(new_payment(), card())) for acquirer in of_both]
     assert found == [Approved, Declined, Approved, Declined]
+    settings = Settings(acquirer="simulator", faults="acquirer payment reset times=0 mode=test")
+    acquirers = composed(database, settings, development=True).shared.objects[Acquirers]
+    assert isinstance(await acquirers.live["simulator"].authorize(new_payment(), card()), Approved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ from paydesk.commands.client.command import command
 from paydesk.commands.client.failure import WrongUsage
 from paydesk.commands.client.options import group, show, show_list
 from paydesk.core import faults
-from paydesk.core.faults import EDGES, FaultRefused
+from paydesk.core.faults import EDGES, MATCHES, FaultRefused
 
 app = group("Faults: let requests of tills, of terminals and to the acquirer fail, in `paydesk dev` only.")
 
@@ -34,7 +35,6 @@ Application = Annotated[str | None, typer.Option(metavar="CLIENT_ID", help="Only
 Match = Annotated[str | None, typer.Option(metavar="VALUE", help="Only requests with this one.")]
 
 
-@command(app, "add", *ADD_EXAMPLES)
 def add(  # noqa: PLR0913 - one parameter for each option
     service: Service,
     edge: Annotated[str, typer.Argument(help="till, terminal or acquirer.")],
@@ -42,7 +42,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
     kind: Annotated[str, typer.Argument(help="What goes wrong, such as `answer_lost` or `slow:5s`.")],
     *,
     every: Annotated[int | None, typer.Option(metavar="N", help="One of every N. [default: each]")] = None,
-    times: Annotated[int | None, typer.Option(metavar="N", help="How often; 0: without end. [default: 1]")] = None,
+    times: Annotated[int | None, typer.Option(metavar="N", help="At most N firings; 0: no limit. [default: 1]")] = None,
     skip: Annotated[int | None, typer.Option(metavar="N", help="After N that pass.")] = None,
     delay: Annotated[str | None, typer.Option(metavar="TIME", help="5s, 0.5s or 2m.")] = None,
     seed: Annotated[int | None, typer.Option(help="Choose which one of every N, the same in each run.")] = None,
@@ -51,26 +51,9 @@ def add(  # noqa: PLR0913 - one parameter for each option
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="POINTER=VALUE", help="For `altered`; may be repeated.")
     ] = None,
-    application: Match = None,
-    seller: Match = None,
-    terminal: Match = None,
-    reference: Match = None,
-    order: Match = None,
-    grant: Match = None,
-    subscription: Match = None,
-    card: Match = None,
+    **match: str | None,
 ) -> Answer:
     """Let matching requests go wrong: the next one, or as the options say."""
-    match = {
-        "application": application,
-        "seller": seller,
-        "terminal": terminal,
-        "reference": reference,
-        "order": order,
-        "grant": grant,
-        "subscription": subscription,
-        "card": card,
-    }
     named = {name: value for name, value in match.items() if value is not None}
     body: dict[str, Any] = {"edge": edge, "request": request, "kind": kind, "every": every, "times": times}
     body |= {"skip": skip, "seed": seed, "per": per, "status": status, "match": named or None}
@@ -80,6 +63,15 @@ def add(  # noqa: PLR0913 - one parameter for each option
     except FaultRefused as error:
         raise WrongUsage(f"{error}.") from None
     return service.post(PATH, body)
+
+
+_signature = inspect.signature(add, eval_str=True)
+_names = dict.fromkeys(name for names in MATCHES.values() for name in names)
+_options = (inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Match) for name in _names)
+add.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[*list(_signature.parameters.values())[:-1], *_options]
+)
+command(app, "add", *ADD_EXAMPLES)(add)
 
 
 @command(app, "list", "paydesk faults list", "paydesk faults list --edge till --json")
@@ -93,7 +85,9 @@ def show_fault(
     service: Service,
     fault_id: FaultId,
     wait: Annotated[int, typer.Option(min=0, max=55, metavar="SECONDS", help="Wait until it has fired.")] = 0,
-    fired: Annotated[int, typer.Option(min=1, max=200, metavar="N", help="How often, for --wait.")] = 1,
+    fired: Annotated[
+        int, typer.Option(min=1, max=faults.TIMES_MAX, metavar="N", help="The number of firings, for --wait.")
+    ] = 1,
 ) -> Answer:
     """Show a fault with its firings."""
     path = f"{PATH}/{segment(fault_id)}?{urlencode({'wait': wait, 'fired': fired})}"
@@ -130,4 +124,4 @@ def _show_all(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         show_list(answer, COLUMNS, as_json=True)
         return
-    show_list({"data": [{**one, "fired": len(one["fired"])} for one in answer["data"]]}, COLUMNS, as_json=False)
+    show_list({"data": [{**one, "fired": one["fired_count"]} for one in answer["data"]]}, COLUMNS, as_json=False)

@@ -20,7 +20,7 @@ from paydesk.operators.orders.history import InspectedOrder
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Transaction
 from paydesk_dev.extras import Extra
-from paydesk_dev.faults.active import Active, Faults, Firing, Seen
+from paydesk_dev.faults.active import Active, Faults, Firing, RequestFacts
 
 EFFECTS: Mapping[str, str] = {
     "reset": "The request never reached the acquirer.",
@@ -49,7 +49,7 @@ class AcquirerFaults(FaultSource):
 
     def take(self, request: str, key: str, facts: Mapping[str, str], now_ms: int) -> Sequence[_Fired]:
         """Count the request, and return the faults that fire at it: of one group the oldest."""
-        about, groups, fired = Seen("acquirer", (request,), facts, key=key), set[str](), list[_Fired]()
+        about, groups, fired = RequestFacts("acquirer", (request,), facts, key=key), set[str](), list[_Fired]()
         for active in self._active:
             if active.fault.edge != about.edge or not active.matches(about):
                 continue

@@ -73,7 +73,8 @@ class Simulator(Acquirer):
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
         self._removals, self._capabilities = removals or Removals(), capabilities
-        self._exchanges = Exchanges(database, clock, self._removals, script, source, sleep)
+        mode = "live" if live else "test"
+        self._exchanges = Exchanges(database, clock, self._removals, script, source, sleep, mode=mode)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -42,8 +42,10 @@ class Exchanges:
         script: tuple[Fault, ...],
         source: FaultSource | None,
         sleep: Callable[[float], Awaitable[object]],
+        *,
+        mode: str,
     ) -> None:
-        self._database, self._clock, self._removals = database, clock, removals
+        self._database, self._clock, self._removals, self._mode = database, clock, removals, mode
         self._script, self._source, self._sleep = script, source, sleep
         self._arriving: set[asyncio.Task[object]] = set()
         """The requests that are held before they arrive."""
@@ -56,17 +58,19 @@ class Exchanges:
         if self._source is not None and self._source.is_active:
             facts = {
                 "seller": str(payment.merchant_id),
+                "mode": self._mode,
                 "terminal": payment.terminal_id,
                 "order": payment.order_id,
                 "card": cards.name_of(card),
             }
             fired = tuple(self._source.take(request, key, facts, self._clock.now_ms()))
         of_all = (*cards.faults_of_card(card), *cards.faults_of_amount(payment.amount_minor), *self._script)
-        own = tuple(fault for fault in of_all if fault.request == request)
+        own = tuple(fault for fault in of_all if fault.request == request) if of_all else ()
         respond = partial(self._respond, operation, payment, key, effect, own, fired)
-        late = next((one for one in fired if one.firing[1].name == "late" and faults.is_held(one.firing)), None)
-        if late is None:
+        held = [one for one in fired if one.firing[1].name == "late" and faults.is_held(one.firing)]
+        if not held:
             return await respond()
+        (late,) = held
 
         async def arrive() -> T | Unknown | NotSent:
             late.note(None)
@@ -96,13 +100,15 @@ class Exchanges:
         fired: tuple[Fired, ...],
     ) -> T | Unknown | NotSent:
         """Commit the effect of a request that arrives, and return its answer unless a fault loses one of them."""
-        now_ms, is_counted, answer = self._clock.now_ms(), faults.are_counted(own), None
+        now_ms, is_counted, answer = self._clock.now_ms(), bool(own) and faults.are_counted(own), None
 
         async def work(tx: Transaction) -> tuple[T | None, Plan]:
             ordinal, attempt, outcome = 1, 1, None
             if is_counted:
                 ordinal, attempt = await ledger.count_request(tx, payment.merchant_id, operation, key, now_ms)
-            plan = faults.plan_of((*(one.firing for one in fired), *faults.firing_of(own, ordinal, attempt)))
+            plan = faults.UNDISTURBED
+            if own or fired:
+                plan = faults.plan_of((*(one.firing for one in fired), *faults.firing_of(own, ordinal, attempt)))
             if plan.way not in ("not_sent", "reset"):
                 outcome = await effect(tx, Request(key, plan, now_ms))
             self._removals.refuse(payment.order_id)
@@ -121,7 +127,7 @@ class Exchanges:
         finally:
             for one in fired:
                 one.note(answer)
-        return await self._deliver(answer, plan, fired)
+        return answer if answer is not None and not (own or fired) else await self._deliver(answer, plan, fired)
 
     async def _deliver(self, answer: T | None, plan: Plan, fired: tuple[Fired, ...]) -> T | Unknown | NotSent:
         """Return the answer after its delay; *unknown* if it is lost, or comes after the deadline."""

@@ -51,6 +51,9 @@ class Plan:
     delay_seconds: float = 0
 
 
+UNDISTURBED = Plan()
+
+
 class Fired(Protocol):
     """A fault of `paydesk dev` that fires at a request."""
 
