@@ -15,6 +15,7 @@ import pytest
 
 from authorize_scene import SET_KIND
 from paydesk.platform.storage.database import Database
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.terminal.actions import Action, ActionName
 from paydesk_dev.virtual.terminal.client import Pace
@@ -120,6 +121,7 @@ async def _opened(
             sql, arguments = SET_KIND, (service.seller_id, terminal.id, "terminal", percentages)
             await database.write(lambda tx: tx.run(sql, *arguments))
         fleet = Fleet(service.base_url, folder / "terminals", pace)
+        fleet.faults = service.shared.objects[Faults]
         await fleet.start()
         try:
             await fleet.add(terminal.id, terminal.token, script)

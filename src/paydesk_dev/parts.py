@@ -43,7 +43,10 @@ def parts(
     wall: Clock | None = None,
 ) -> Parts:
     """Return the parts of a service whose virtual terminals are those of the `fleet`, with further objects."""
+    requests = Requests(API.operations)
+    faults = Faults(settings.faults, requests.checked)
     if fleet is not None:
+        fleet.faults = faults
         virtual_terminals = VirtualTerminals(
             is_running=lambda terminal_id: terminal_id in fleet.terminals(),
             page_url=partial(page_url, settings.public_url or "", keys),
@@ -55,8 +58,6 @@ def parts(
     kept = next((one for one in objects if isinstance(one, KeptCredentials)), None)
     if kept is not None:
         objects = (*objects, from_docs.at_hand(kept))
-    requests = Requests(API.operations)
-    faults = Faults(settings.faults, requests.checked)
     return Parts(
         api=API,
         objects=(COURIER, REPAIRS, _ADDITIONS, requests, faults, AcquirerFaults(faults), *objects),

@@ -12,7 +12,7 @@ import pytest
 from faults import virtual
 from faults.chaos import Plan
 from faults.virtual import Shop
-from paydesk_dev.virtual.terminal.network import REQUEST_FAULTS
+from paydesk_dev.virtual.terminal.network import FLAKY_KINDS
 
 pytestmark = pytest.mark.slow
 
@@ -26,4 +26,4 @@ async def test_promises_hold_with_flaky_terminals(database_url: str, tmp_path: P
     assert run.violations == []
     assert len(run.records.orders) > 30
     outcomes = ("approved", "declined", "canceled", "unknown")
-    assert all(run.counts.get(f"terminals: {name}") for name in (*outcomes, *REQUEST_FAULTS)), run.counts
+    assert all(run.counts.get(f"terminals: {name}") for name in (*outcomes, *FLAKY_KINDS)), run.counts

@@ -183,7 +183,7 @@ def test_script_file_flaky_and_kept_journals(folder: Path, tmp_path: Path) -> No
         assert "2 terminals continue from their journals" in running.said()
         assert [shop.pay(first["id"]) for _ in range(4)] == ["canceled", "processed", "canceled", "processed"]
         totals = running.end()
-    assert sum(totals[fault] for fault in ("lost", "doubled", "late", "reordered")) > 0
+    assert sum(totals[fault] for fault in ("answer_lost", "reset", "twice", "late", "out_of_order")) > 0
     for terminal in (first, second):
         assert command("terminals", "delete", terminal["id"], folder=folder).returncode == 0
 

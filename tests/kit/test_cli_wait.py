@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +12,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import yaml
 
 from command_line import command
-from paydesk_process import credentials, dev, start
+from docs_programs import DOCS, blocks, run, section
+from paydesk_process import PAYDESK, credentials, dev, start
 from tables import each
 from waiting import HANGS_SECONDS
 
@@ -129,3 +133,16 @@ def test_what_is_not_ready_says_why(tmp_path: Path) -> None:
         server.shutdown()
         server.server_close()
     assert "No service is configured" in wait(tmp_path, "ready", "--seconds", "0", code=1).stderr
+
+
+@pytest.mark.long("a service starts as a process")
+def test_the_page_on_ci_runs(tmp_path: Path) -> None:
+    """Its script from start to end; its jobs install and run the same as its first lines."""
+    page = (DOCS / "ci.md").read_text()
+    (script,) = blocks(section(page, "## Without pytest"), "sh")
+    output = run(tmp_path, f"set -e\n{script}wait $!\n", "sh", PATH=f"{Path(PAYDESK).parent}:{os.environ['PATH']}")
+    assert re.search(r"is ready\.\nORD\w+ is processed \(accredited\)\.\n.*\torder.processed\tORD", output), output
+    (github,), (gitlab,) = (blocks(section(page, heading), "yaml") for heading in ("## GitHub", "## GitLab"))
+    steps = [step["run"] for step in yaml.safe_load(github)["jobs"]["till"]["steps"] if "run" in step]
+    assert steps == yaml.safe_load(gitlab)["till"]["script"]
+    assert [step.split()[0] for step in steps] == ["pip", "pytest"]

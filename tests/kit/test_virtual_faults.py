@@ -13,6 +13,7 @@ import pytest
 from authorize_scene import is_consistent
 from manual_scene import QUICK, Counter, counter
 from paydesk.platform.storage.database import Database
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.terminal.actions import ActionName, ActionNotPossible
 from skipped_waits import time_passes
@@ -168,13 +169,33 @@ async def test_reboot_ends_by_itself(desk: Counter) -> None:
 
 
 async def test_a_lost_acknowledgement_is_repeated(desk: Counter) -> None:
-    """The service has it already."""
+    """The service has it already. It is a fault of the service, which ends with the terminal."""
     await desk.act("lose_acknowledgement")
+    faults = desk.service.shared.objects[Faults]
+    (fault,) = faults
+    assert fault.fault.line == f"terminal device_acknowledge answer_lost terminal={desk.terminal.id}"
+    await desk.act("lose_acknowledgement")
+    assert list(faults) == [fault], "one is lost, however often the button is pressed"
     order_id = await desk.order()
     texts = [message.text for message in desk.display.messages]
-    assert texts[texts.index("ack") :][:4] == ["ack", "answer lost", "ack", "progress card_requested"]
+    assert texts[texts.index("ack") :][:3] == ["ack", "ack", "progress card_requested"]
+    assert fault.fired == 1
     await desk.act("tap", card="visa_approved")
     await _is_charged_once(desk, order_id)
+    await desk.act("lose_acknowledgement")
+    faults.remove(*faults)
+    await desk.act("lose_acknowledgement")
+    assert len(list(faults)) == 1, "one that was removed is made again"
+    await desk.fleet.remove(desk.terminal.id)
+    assert list(faults) == []
+
+
+async def test_no_acknowledgement_of_another_process_is_lost(desk: Counter) -> None:
+    """The refusal says where to add the fault."""
+    desk.fleet.faults = None
+    await desk.fleet.add(desk.terminal.id, desk.terminal.token, "manual")
+    with pytest.raises(ActionNotPossible, match="add a fault there"):
+        await desk.act("lose_acknowledgement")
 
 
 async def test_plug_and_network_at_once(desk: Counter) -> None:

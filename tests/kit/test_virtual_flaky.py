@@ -10,23 +10,29 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService, Lease
+from paydesk.core.faults import create
+from paydesk.platform.storage.database import Database
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.terminal import network as networks
 from paydesk_dev.virtual.terminal.client import Pace
-from paydesk_dev.virtual.terminal.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
+from paydesk_dev.virtual.terminal.network import FLAKY, FLAKY_KINDS, DisturbedNetwork, flaky
 from skipped_waits import skipped_waits
+from virtual_scene import create as create_virtual
+from virtual_scene import playing
 from waiting import HANGS_SECONDS, until
 
 QUICK = Pace(poll_seconds=1, backoff_seconds=(0.01, 0.02))
+SEED = 526
+"""It sends the first six requests twice."""
 CALLS = ("ack", "card_requested", "card_presented", "authorizing", "acquirer", "result")
 
 
 @pytest.fixture
 async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DeviceService]:
     """The service that the terminals connect to; messages are late by milliseconds."""
-    monkeypatch.setattr(networks, "SECONDS_MAX", 0.02)
-    monkeypatch.setattr(networks, "OVERTAKING_SECONDS", 0.005)
+    monkeypatch.setattr(networks, "FLAKY", FLAKY.replace("1s", "20ms"))
     service = DeviceService()
     with skipped_waits():
         async with service.serve() as service.base_url:
@@ -47,86 +53,93 @@ class Wire:
         return Reply(200, str(number).encode(), {})
 
 
-def _seed_with(request: str, answer: str = "") -> str:
-    """Return a seed by which a network draws these faults first, where `""` is none."""
-    for seed in map(str, range(100_000)):
-        network = FlakyNetwork(0.5, seed, Counter())
-        if (network.draw(REQUEST_FAULTS).fault, network.draw(ANSWER_FAULTS).fault) == (request, answer):
-            return seed
-    raise AssertionError("one of so many seeds has them")
-
-
-async def _once(request: str, answer: str = "") -> tuple[Wire, Counter[str], bytes | None]:
-    """Exchange one message with these faults; return what arrived, the counts, and the answer if there was one."""
+async def _once(kind: str) -> tuple[Wire, Counter[str], bytes | None]:
+    """Exchange one message with this fault; return what arrived, the counts, and the answer if there was one."""
     wire, counts = Wire(), Counter[str]()
-    network = FlakyNetwork(0.5, _seed_with(request, answer), counts)
+    network = DisturbedNetwork(create("terminal", "*", kind), counts)
     with skipped_waits():
         try:
-            reply = await network.exchange(lambda: wire.send("first"))
-        except MessageLost:
+            received = (await network.exchange(lambda: wire.send("first"))).raw
+        except ConnectionResetError:
             received = None
-        else:
-            received = reply.raw
-        await asyncio.gather(*network._under_way)
     return wire, counts, received
 
 
-async def test_lost_request_never_arrives() -> None:
+async def test_reset_request_never_arrives() -> None:
     """The terminal gets no answer."""
-    wire, counts, received = await _once("lost")
-    assert (wire.arrived, counts, received) == ([], {"lost": 1}, None)
+    wire, counts, received = await _once("reset")
+    assert (wire.arrived, counts, received) == ([], {"reset": 1}, None)
 
 
 async def test_lost_answer_follows_a_request_that_arrived() -> None:
     """The terminal gets no answer all the same."""
-    wire, counts, received = await _once("", "lost")
-    assert (wire.arrived, counts, received) == (["first"], {"lost": 1}, None)
+    wire, counts, received = await _once("answer_lost")
+    assert (wire.arrived, counts, received) == (["first"], {"answer_lost": 1}, None)
 
 
 async def test_doubled_request_arrives_twice() -> None:
     """One of the two answers counts."""
-    wire, counts, received = await _once("doubled")
-    assert (wire.arrived, counts) == (["first", "first"], {"doubled": 1})
+    wire, counts, received = await _once("twice")
+    assert (wire.arrived, counts) == (["first", "first"], {"twice": 1})
     assert received in (b"1", b"2")
 
 
-@pytest.mark.parametrize("place", ["request", "answer"])
-async def test_late_message_is_answered(place: str) -> None:
-    """It only takes longer."""
-    wire, counts, received = await _once(*(("late", "") if place == "request" else ("", "late")))
-    assert (wire.arrived, counts, received) == (["first"], {"late": 1}, b"1")
+@pytest.mark.parametrize("kind", ["late:1s", "out_of_order:1s"])
+async def test_late_request_is_answered(kind: str) -> None:
+    """It only takes longer; one that no other overtakes is not held for ever."""
+    wire, counts, received = await _once(kind)
+    assert (wire.arrived, counts, received) == (["first"], {kind.partition(":")[0]: 1}, b"1")
 
 
-async def test_reordered_request_arrives_after_a_later_one() -> None:
-    """The terminal has given it up."""
-    wire, counts = Wire(), Counter[str]()
-    network = FlakyNetwork(0.5, _seed_with("reordered"), counts)
-    with skipped_waits():
-        with pytest.raises(MessageLost):
-            await network.exchange(lambda: wire.send("first"))
-        network.probability = 0
-        await network.exchange(lambda: wire.send("second"))
-        await asyncio.gather(*network._under_way)
-    assert (wire.arrived, counts) == (["second", "first"], {"reordered": 1})
-
-
-async def test_reordered_request_arrives_without_another_too() -> None:
-    """It is not held for ever."""
-    wire, _, received = await _once("reordered")
-    assert (wire.arrived, received) == (["first"], None)
+async def test_overtaken_request_arrives_after_a_later_one() -> None:
+    """It is held until that was answered."""
+    wire = Wire()
+    network = DisturbedNetwork(create("terminal", "*", "out_of_order:60s"), Counter())
+    first = asyncio.create_task(network.exchange(lambda: wire.send("first")))
+    await asyncio.sleep(0)
+    network._fault = create("terminal", "*", "late:0s", skip=1000)
+    await network.exchange(lambda: wire.send("second"))
+    await first
+    assert wire.arrived == ["second", "first"]
 
 
 def test_same_seed_draws_the_same_faults() -> None:
-    """Another seed draws others."""
+    """Another seed draws others; one request in so many is disturbed."""
 
-    def drawn(seed: str) -> list[str]:
-        network = FlakyNetwork(0.2, seed, Counter())
-        return [network.draw(REQUEST_FAULTS).fault for _ in range(200)]
+    def drawn(seed: int) -> list[int]:
+        fault = flaky(0.2, "T__1", seed)
+        return [number for number in range(1, 201) if fault.hits(number)]
 
-    assert drawn("1:T__1") == drawn("1:T__1") != drawn("1:T__2")
-    hit = [fault for fault in drawn("1:T__1") if fault]
-    assert set(hit) == set(REQUEST_FAULTS)
-    assert 20 <= len(hit) <= 60
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert len(drawn(1)) == 40
+    fault = flaky(0.2, "T__1", 1)
+    assert {fault.kind_at(number).name for number in range(1, 41)} == set(FLAKY_KINDS)
+
+
+@pytest.mark.parametrize(("probability", "every"), [(0.9, 1), (0.05, 20), (0.00001, 1000)])
+def test_probability_becomes_one_of_so_many(probability: float, every: int) -> None:
+    """Within the limits of the grammar."""
+    assert flaky(probability, "T__1", 7).every == every
+
+
+@pytest.mark.on_postgres
+async def test_flaky_script_is_a_fault_of_the_service_beside_it(database: Database) -> None:
+    """Listed with its firings, the same after a restart of the terminal, another with another script."""
+    with skipped_waits(database):
+        async with playing(database) as service:
+            faults = service.shared.objects[Faults]
+            virtual = await create_virtual(service, script="flaky:0.9:approve:0s", seed=SEED)
+            (fault,) = faults
+            assert fault.fault.line == f"terminal '*' {FLAKY} terminal={virtual.id} times=0 seed={SEED}"
+            assert [firing.operation for firing in fault.firings][:1] == ["device_hello"]
+            await virtual.act("reboot")
+            assert list(faults) == [fault]
+            await virtual.act("set_script", script="approve:0s")
+            assert list(faults) == []
+            await virtual.act("set_script", script="flaky:0.25:approve:0s")
+            assert [one.fault.every for one in faults] == [4]
+            assert (await virtual.delete()).status == 204
+            assert list(faults) == []
 
 
 async def _paid(service: DeviceService, lease_id: str) -> Lease:
@@ -151,7 +164,7 @@ async def test_flaky_terminals_pay_every_order(service: DeviceService) -> None:
     await fleet.stop()
     assert len(service.charges) == 15
     assert fleet.counts["approved"] >= 14  # Of the last one the answer may be under way.
-    assert all(fleet.counts[fault] for fault in REQUEST_FAULTS)
+    assert all(fleet.counts[fault] for fault in FLAKY_KINDS)
 
 
 async def test_script_can_become_flaky_and_steady_again(service: DeviceService) -> None:
@@ -163,12 +176,12 @@ async def test_script_can_become_flaky_and_steady_again(service: DeviceService) 
     await until(lambda: bool(fleet.counts))
     await fleet.find("T__1").set_script("approve:0s")
     await _paid(service, "L1")
-    before = sum(fleet.counts[fault] for fault in REQUEST_FAULTS)
+    before = sum(fleet.counts[fault] for fault in FLAKY_KINDS)
     for number in range(2, 12):
         # A poll that the flaky network delayed may take an offer, which the terminal then never sees.
         await _paid(service, f"L{number}")
     await fleet.stop()
-    assert sum(fleet.counts[fault] for fault in REQUEST_FAULTS) == before
+    assert sum(fleet.counts[fault] for fault in FLAKY_KINDS) == before
 
 
 async def test_playlist_goes_on_with_the_next_order(service: DeviceService, tmp_path: Path) -> None:

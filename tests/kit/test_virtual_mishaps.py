@@ -11,9 +11,11 @@ import pytest
 from authorize_scene import is_consistent, service_terminal
 from manual_scene import QUICK, Counter, outcomes_stay
 from operator_calls import operator
+from paydesk.core.faults import parse
 from paydesk.engine.device.gateway import Gateway
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.virtual.fleet import Fleet
 from print_scene import print_on, status_of
 from service import Service, running
@@ -45,6 +47,20 @@ async def _inserted(virtual: Virtual, card: str = "visa_approved", **fields: Any
     order_id = await virtual.order(**fields)
     await virtual.screen("present_card")
     assert "remove_card" in (await virtual.act("insert", card=card))["actions"]
+    return order_id
+
+
+async def _authorizing(service: Service, virtual: Virtual, card: str = "visa_approved", **fields: Any) -> str:
+    """Insert a card and type its PIN, take the card out while the acquirer is asked, and let it answer."""
+    faults = service.shared.objects[Faults]
+    held = faults.add(parse(f"acquirer payment slow terminal={virtual.id}"), 0)
+    order_id = await _inserted(virtual, card, **fields)
+    await virtual.act("pin", digits=PIN)
+    shown = await virtual.screen("authorizing")
+    assert (shown["permitted"], shown["actions"]) == (True, ["remove_card"])
+    shown = await virtual.act("remove_card")
+    assert shown["lines"][1:] == ["Authorizing", "The card is out"]
+    faults.remove(held)
     return order_id
 
 
@@ -95,12 +111,7 @@ async def test_card_out_before_the_permit_is_requested_cancels(service: Service,
 
 async def test_card_out_after_the_permit_undoes_the_payment(service: Service, virtual: Virtual) -> None:
     """The acquirer approves and reverses it, and the order has failed; the terminal is free again."""
-    order_id = await _inserted(virtual, "slow")
-    await virtual.act("pin", digits=PIN)
-    shown = await virtual.screen("authorizing")
-    assert (shown["permitted"], shown["actions"]) == (True, ["remove_card"])
-    shown = await virtual.act("remove_card")
-    assert shown["lines"][1:] == ["Authorizing", "The card is out"]
+    order_id = await _authorizing(service, virtual)
     assert await _detail(service, order_id, "failed") == "processing_error"
     assert (await virtual.screen("declined"))["status_detail"] == "processing_error"
     assert await _ledger(service) == [("approved", True)]
@@ -110,23 +121,31 @@ async def test_card_out_after_the_permit_undoes_the_payment(service: Service, vi
 
 async def test_card_out_of_a_declined_payment_changes_nothing(service: Service, virtual: Virtual) -> None:
     """Its detail stays the acquirer's."""
-    order_id = await _inserted(virtual, "insufficient_amount", amount="99900.24")
-    await virtual.act("pin", digits=PIN)
-    await virtual.screen("authorizing")
-    await virtual.act("remove_card")
+    order_id = await _authorizing(service, virtual, "insufficient_amount")
     assert await _detail(service, order_id, "failed") == "insufficient_amount"
     assert await _ledger(service) == [("declined", False)]
 
 
 async def test_card_out_and_a_failed_reversal_end_by_the_inquiry(service: Service, virtual: Virtual) -> None:
     """The terminal reports an unknown outcome then, and the service takes the acquirer's word."""
-    order_id = await _inserted(virtual, "slow", amount="99900.42")
-    await virtual.act("pin", digits=PIN)
-    await virtual.screen("authorizing")
-    await virtual.act("remove_card")
+    order_id = await _authorizing(service, virtual, amount="99900.42")
     assert await _detail(service, order_id, "processed") == "accredited"
     assert await _ledger(service) == [("approved", False)]
     assert "result unknown" in await _messages(virtual)
+    await is_consistent(service)
+
+
+async def test_power_cut_during_the_reversal_reports_what_the_acquirer_has(service: Service, virtual: Virtual) -> None:
+    """The journal has no approval any longer that a restart would report."""
+    faults = service.shared.objects[Faults]
+    held = faults.add(parse(f"terminal acquirer_reverse slow terminal={virtual.id}"), 0)
+    order_id = await _authorizing(service, virtual)
+    await until_found(lambda: _settled(service, is_reversed=True))
+    await virtual.act("power_off")
+    faults.remove(held)
+    await virtual.act("power_on")
+    assert await _detail(service, order_id, "failed") == "processing_error"
+    assert await _ledger(service) == [("approved", True)]
     await is_consistent(service)
 
 
@@ -143,10 +162,13 @@ async def test_card_out_of_a_terminal_of_kind_service(
             await fleet.add(terminal.id, terminal.token, "manual", kind="service")
             desk = Counter(service, fleet, terminal)
             order_id = await desk.order()
-            await desk.act("insert", card="slow")
+            faults = service.shared.objects[Faults]
+            held = faults.add(parse(f"acquirer payment slow terminal={terminal.id}"), 0)
+            await desk.act("insert", card="visa_approved")
             await desk.act("pin", digits=PIN)
             await desk.shows("authorizing")
             await desk.act("remove_card")
+            faults.remove(held)
             payment = await desk.ended(order_id, "failed" if confirmations else "processed")
             assert payment["status_detail"] == ("processing_error" if confirmations else "accredited")
             await until_found(lambda: _settled(service, is_reversed=confirmations))
@@ -260,7 +282,7 @@ async def test_offline_and_noticed_at_once(database: Database) -> None:
             return await presence() == "online"
 
         await until_found(is_online)
-        for _ in range(3):
+        for _ in range(2):
             await virtual.act("go_offline", noticed=True)
             assert await presence() == "offline"
             await sightings.write(service.database, is_last=True)

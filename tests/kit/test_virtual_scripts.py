@@ -106,7 +106,11 @@ def test_each_acquirer_answer_becomes_a_result() -> None:
     order, presented = {"amount": "10"}, scripts.parse("approve").presented({"amount": "10"})
     answer = {"outcome": "approved", "amount": "10.00", "authorization_code": "831000", "reference_id": "41"}
     approved = result_of(order, presented, answer)
-    assert (approved["outcome"], approved["status_detail"], approved["paid_amount"]) == ("approved", "accredited", "10")
+    assert (approved["outcome"], approved["status_detail"], approved["paid_amount"]) == (
+        "approved",
+        "accredited",
+        "10.00",
+    )
     assert (approved["reference_id"], approved["authorization_code"]) == ("41", "831000")
     assert approved["card"] == presented["card"]
     declined = result_of(order, presented, {"outcome": "declined", "status_detail": "high_risk"})

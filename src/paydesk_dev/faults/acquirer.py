@@ -49,14 +49,14 @@ class AcquirerFaults(FaultSource):
 
     def take(self, request: str, key: str, facts: Mapping[str, str], now_ms: int) -> Sequence[_Fired]:
         """Count the request, and return the faults that fire at it: of one group the oldest."""
-        about, groups, fired = RequestFacts("acquirer", (request,), facts, key=key), set[str](), list[_Fired]()
+        described, groups, fired = RequestFacts("acquirer", (request,), facts, key=key), set[str](), list[_Fired]()
         for active in self._active:
-            if active.fault.edge != about.edge or not active.matches(about):
+            if active.fault.edge != described.edge or not active.matches(described):
                 continue
             group = faults.GROUPS[active.fault.kind_at(active.begun + 1).name]
             if group not in groups and _hits(active, f"{facts['seller']}:{request}:{key}"):
                 groups.add(group)
-                fired.append(_Fired(self._active, active, self._active.begin(active, about, request, now_ms)))
+                fired.append(_Fired(self._active, active, self._active.begin(active, described, request, now_ms)))
         return fired
 
 

@@ -93,7 +93,7 @@ class Requests:
         if fault.edge == "acquirer":
             return acquirer.checked(fault)
         if fault.edge not in ON_WIRE:
-            raise FaultRefused("edge", f"must be {' or '.join(ON_WIRE)}: {ELSEWHERE[fault.edge]}")
+            raise FaultRefused("edge", f"must be till, terminal or acquirer: {ELSEWHERE[fault.edge]}")
         if fault.request == ANY_REQUEST:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}

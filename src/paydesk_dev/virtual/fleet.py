@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.faults import SEED_MAX
 from paydesk.core.secrets import Secret
 from paydesk.engine.terminals.schemas import Kind
 from paydesk_dev import http_client
@@ -23,11 +24,14 @@ from paydesk_dev.virtual.journal import Journal
 from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace
+from paydesk_dev.virtual.terminal.own_faults import OwnFaults
 from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from paydesk_dev.faults.active import Faults
 
 
 def stopping() -> Refusal:
@@ -38,7 +42,7 @@ def stopping() -> Refusal:
 class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
-    `counts` has the results of all terminals by outcome, and the faults of flaky networks by name; `seed` makes these
+    `counts` has the results of all terminals by outcome, and the faults of flaky networks by kind; `seed` makes these
     faults repeatable. The panels of a `hidden` fleet show no orders. `on_screen` is called with the id of a terminal
     after each change of its screen.
     """
@@ -56,6 +60,8 @@ class Fleet:
         self._hidden, self._on_screen = hidden, on_screen
         self.base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
+        self.faults: Faults | None = None
+        """Those of the service, if it runs in this process."""
         self._terminals: dict[str, Terminal] = {}
         self._numbers: dict[str, int] = {}
         self._retired: dict[str, asyncio.Task[None] | None] = {}
@@ -183,12 +189,13 @@ class Fleet:
             panel.on_show = partial(self._on_screen, journal.terminal_id)
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
-        seed = None if self._seed is None else f"{self._seed}:{number}"
-        if journal.seed is not None:
-            seed = str(journal.seed)
+        seed = journal.seed
+        if seed is None and self._seed is not None:
+            seed = (self._seed + number) % SEED_MAX
+        faults = OwnFaults(journal.terminal_id, self.counts, self.faults, seed)
         connect = partial(self._connect, journal)
         pace = self._pace.quick() if journal.is_quick else self._pace
-        terminal = Terminal(journal, connect, pace, panel, seed=seed, counts=self.counts)
+        terminal = Terminal(journal, connect, pace, panel, faults=faults, counts=self.counts)
         self._terminals[journal.terminal_id] = terminal
         terminal.start()
         return terminal

@@ -20,7 +20,7 @@ from paydesk_dev.http_client import Client, Document, Refused
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.scripts.playlists import Playlist
 from paydesk_dev.virtual.terminal.client import Pace
-from paydesk_dev.virtual.terminal.network import REQUEST_FAULTS
+from paydesk_dev.virtual.terminal.network import FLAKY_KINDS
 
 MODEL = "PAYDESK_VIRTUAL"
 STORE_NAME = "Simulated terminals"
@@ -162,7 +162,7 @@ class Simulation:
     def totals(self) -> dict[str, int]:
         """Return the number of terminals, the results by outcome, and the faults of a flaky network by name."""
         fleet = self._fleet
-        names = (*OUTCOMES, *REQUEST_FAULTS) if self._plan.playlist.flaky else OUTCOMES
+        names = (*OUTCOMES, *FLAKY_KINDS) if self._plan.playlist.flaky else OUTCOMES
         return {"terminals": len(fleet.terminals()), **{name: fleet.counts[name] for name in names}}
 
     def state(self) -> dict[str, int]:

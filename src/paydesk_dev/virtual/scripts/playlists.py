@@ -2,7 +2,7 @@
 
 As text: scripts separated by commas, each with a delay (`@2s`) and a number of times (`*3`) if it needs them, after an
 optional `flaky:<probability>:`. `flaky:0.05:approve:0.1s*3,cancel@2s` is three payments, then a canceled order, and
-again from the start, with one message in twenty lost, doubled, late or reordered.
+again from the start, with one request in twenty disturbed.
 
 As a file in TOML: each array of tables is a playlist, with its name, and in each table a `script`, how many `times`,
 and a `delay_seconds`.
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Playlist:
-    """The parts, which repeat from the start after the last, and the probability of a fault of each message."""
+    """The parts, which repeat from the start after the last, and the probability of a fault of each request."""
 
     parts: tuple[Part, ...]
     flaky: float = 0.0

@@ -18,7 +18,7 @@ from paydesk.core.secrets import Secret
 from paydesk.engine.device.schemas import Message
 from paydesk_dev.http_client import Client, Reply
 from paydesk_dev.virtual.journal import Entry
-from paydesk_dev.virtual.terminal.network import FlakyNetwork, Link
+from paydesk_dev.virtual.terminal.network import DisturbedNetwork, Link
 from paydesk_dev.virtual.terminal.panel import Panel
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class DeviceClient:
         self.link = Link()
         self.messages: Panel | None = None
         """Where its messages are listed, if anywhere."""
-        self.network: FlakyNetwork | None = None
-        """What loses, doubles, delays and reorders messages, if anything does."""
+        self.network: DisturbedNetwork | None = None
+        """What disturbs its requests, if anything on this side of them does."""
         self._service_time: tuple[datetime, float, float] | None = None
         """The service's time in an answer, and when that was requested and received."""
 
@@ -138,12 +138,7 @@ class DeviceClient:
     async def acknowledge(self, lease_id: str) -> Reply:
         """Acknowledge that the order has arrived and is displayed."""
         self._sends("ack")
-        reply = await self._in_session("POST", f"/leases/{lease_id}/ack", {})
-        if self.link.loses_acknowledgement:
-            self.link.loses_acknowledgement = False
-            self._receives("answer lost")
-            raise ServiceUnavailable("the answer to the acknowledgement was lost")
-        return self._answered(reply)
+        return self._answered(await self._in_session("POST", f"/leases/{lease_id}/ack", {}))
 
     async def progress(self, lease_id: str, seq: int, step: str) -> Reply:
         """Report a step of the payment; `authorizing` requests the authorization permit."""

@@ -242,6 +242,8 @@ class Device:
         """Reverse the payment at the acquirer; return whether that is certain."""
         if runtime.monotonic() - self.panel.authorizing_since > UNDO_SECONDS_MAX:
             return False
+        # After a crash the acquirer is asked again, and says what has become of the payment.
+        await self.journal.put(entry, result=None, result_id="")
         try:
             reply = await self.client.reverse(entry.order["payment_id"])
         except ServiceUnavailable:

@@ -1,29 +1,20 @@
-"""The network between a virtual terminal and the service: a `Link` that a person can cut, and a `FlakyNetwork`.
+"""The network between a virtual terminal and the service: a `Link` that a person can cut, and what disturbs requests.
 
-In the latter messages are lost, doubled, late or reordered. A message is a request or its answer. What becomes of each
-is drawn from a seed, so that a run can be repeated.
+A script that begins with `flaky:` is a fault of the service's own grammar, so that a run can be repeated by its seed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable
 
+from paydesk.core.faults import ANY_REQUEST, EVERY_MAX, Fault, create
 from paydesk_dev.http_client import Reply
-from paydesk_dev.virtual.terminal import tasks
 
-REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
-ANSWER_FAULTS = ("lost", "late", "reordered")
-"""HTTP has one answer to a request, so that none can come twice."""
-SECONDS_MAX = 2.0
-"""How late a message is at most, and how long one waits at most to be overtaken."""
-OVERTAKING_SECONDS = 0.05
-"""The time that the other message has for its way."""
+FLAKY_KINDS = ("answer_lost", "reset", "twice", "late", "out_of_order")
+FLAKY = "answer_lost,reset,twice,late:1s,out_of_order:1s"
 
 Send = Callable[[], Awaitable[Reply]]
 
@@ -37,8 +28,6 @@ class Link:
         self._carried = set[asyncio.Timeout]()
         """The scopes of the exchanges under way, which `cut` ends."""
         self._restoring: asyncio.TimerHandle | None = None
-        self.loses_acknowledgement = False
-        """Whether the answer to the next acknowledgement is lost."""
 
     @property
     def is_up(self) -> bool:
@@ -90,98 +79,50 @@ class Link:
             self._restoring.cancel()
 
 
-class MessageLost(OSError):
-    """The request or its answer was lost; the request may or may not have been processed."""
+def flaky(probability: float, terminal_id: str, seed: int) -> Fault:
+    """Return the fault that disturbs the terminal's requests with this probability, drawn from the seed."""
+    every = min(max(round(1 / probability), 1), EVERY_MAX)
+    return create("terminal", ANY_REQUEST, FLAKY, {"terminal": terminal_id}, every=every, times=0, seed=seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What becomes of a message: a fault, or none; its number of seconds; of two answers, whether the second counts."""
+class DisturbedNetwork:
+    """The network of one terminal, disturbed by a fault where the service, which has such faults, is another process.
 
-    fault: str
-    seconds: float
-    second_counts: bool
+    `counts` has how often by the names of the fault's kinds.
+    """
 
-
-class FlakyNetwork:
-    """The network of one terminal. Without a seed its faults are random; `counts` has their number by name."""
-
-    def __init__(self, probability: float, seed: str | None, counts: Counter[str]) -> None:
-        self.probability, self._counts = probability, counts
-        self._chance = random.Random(seed)  # noqa: S311 - no secret
-        self._passing = asyncio.Event()
-        self._under_way: set[asyncio.Task[Any]] = set()
-
-    def draw(self, faults: tuple[str, ...]) -> Fate:
-        """Return the fate of the next message. Each takes four random numbers, whatever becomes of it."""
-        is_hit = self._chance.random() < self.probability
-        fault = faults[int(self._chance.random() * len(faults))]
-        seconds, second_counts = self._chance.random() * SECONDS_MAX, self._chance.random() < 0.5
-        return Fate(fault if is_hit else "", seconds, second_counts)
+    def __init__(self, fault: Fault, counts: Counter[str]) -> None:
+        self._fault, self._counts = fault, counts
+        self._sent = self._fired = 0
+        self._passed = asyncio.Event()
+        """Set once another request was answered."""
 
     async def exchange(self, send: Send) -> Reply:
-        """Send a request, and return the answer. Raises `MessageLost`, and what `send` raises."""
-        request, answer = self.draw(REQUEST_FAULTS), self.draw(ANSWER_FAULTS)
-        match request.fault:
-            case "reordered":
-                # The terminal gives up waiting, and a later message arrives before this one.
-                self._counts["reordered"] += 1
-                self._in_background(self._send_overtaken(send))
-                await asyncio.sleep(request.seconds)
-                raise MessageLost("the request was overtaken by a later one")
-            case "doubled":
-                self._counts["doubled"] += 1
-                both = self._in_background(self._send(send)), self._in_background(self._send(send))
-                counting, other = reversed(both) if request.second_counts else both
-                try:
-                    reply = await counting
-                except asyncio.CancelledError:
-                    other.cancel()
-                    raise
-            case _:
-                await self._pass(request)
-                reply = await self._send(send)
-        await self._pass(answer)
-        return reply
-
-    async def close(self) -> None:
-        """Drop the messages that are under way."""
-        await tasks.cancel(*self._under_way)
-
-    async def _send(self, send: Send) -> Reply:
-        passing, self._passing = self._passing, asyncio.Event()
-        passing.set()
-        return await send()
-
-    async def _send_overtaken(self, send: Send) -> Reply:
-        await self._be_overtaken()
-        return await send()
-
-    async def _pass(self, fate: Fate) -> None:
-        """Return when the message arrives. Raises `MessageLost`."""
-        if not fate.fault:
-            return
-        self._counts[fate.fault] += 1
-        if fate.fault == "reordered":
-            await self._be_overtaken()
-        else:
-            await asyncio.sleep(fate.seconds)
-        if fate.fault == "lost":
-            raise MessageLost("a message was lost")
-
-    async def _be_overtaken(self) -> None:
-        """Wait until another message was sent, at most `SECONDS_MAX`."""
+        """Send a request, and return the answer. Raises `ConnectionError` for a lost one, and what `send` raises."""
+        self._sent += 1
+        if not self._fault.hits(self._sent):
+            return await self._pass(send)
+        self._fired += 1
+        kind = self._fault.kind_at(self._fired)
+        self._counts[kind.name] += 1
+        match kind.name:
+            case "reset":
+                raise ConnectionResetError("the request was lost")
+            case "answer_lost":
+                await self._pass(send)
+                raise ConnectionResetError("the answer was lost")
+            case "twice":
+                reply, _ = await asyncio.gather(self._pass(send), self._pass(send))
+                return reply
+        # Late, or until a later one has overtaken it.
+        other = self._passed.wait() if kind.name == "out_of_order" else asyncio.Event().wait()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._passing.wait(), SECONDS_MAX)
-        await asyncio.sleep(OVERTAKING_SECONDS)
+            await asyncio.wait_for(other, self._fault.delay_of(kind))
+        return await self._pass(send)
 
-    def _in_background(self, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
-        def ended(task: asyncio.Task[Reply]) -> None:
-            self._under_way.discard(task)
-            if not task.cancelled():
-                task.exception()  # Retrieved: of an answer that does not count, the exception does not count either.
-
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(ended)
-        return task
+    async def _pass(self, send: Send) -> Reply:
+        try:
+            return await send()
+        finally:
+            passed, self._passed = self._passed, asyncio.Event()
+            passed.set()

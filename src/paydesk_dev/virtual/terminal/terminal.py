@@ -24,7 +24,7 @@ from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded
 from paydesk_dev.virtual.terminal.device import Device
-from paydesk_dev.virtual.terminal.network import FlakyNetwork
+from paydesk_dev.virtual.terminal.own_faults import OwnFaults
 from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.screens import Screen
 from paydesk_dev.virtual.terminal.slot import Slot
@@ -38,7 +38,7 @@ EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 class Terminal:
     """One virtual terminal across its restarts. `connect` makes the client of each start.
 
-    `seed` is for what a flaky network does, `counts` for results by outcome and faults of the network by name.
+    `faults` are those of a flaky script and of a person; `counts` has the results by outcome.
     """
 
     def __init__(
@@ -48,11 +48,12 @@ class Terminal:
         pace: Pace | None = None,
         panel: Panel | None = None,
         *,
-        seed: str | None = None,
+        faults: OwnFaults | None = None,
         counts: Counter[str] | None = None,
     ) -> None:
         self.journal, self.panel, self._connect = journal, panel or Panel(journal.kind), connect
-        self._seed, self._counts = seed, Counter[str]() if counts is None else counts
+        self._counts = Counter[str]() if counts is None else counts
+        self._faults = faults or OwnFaults(journal.terminal_id, self._counts)
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(self.panel.link.wait, pace.sleep))
         self.slot: Slot | None = None
@@ -78,7 +79,7 @@ class Terminal:
         client.link, client.messages = self.panel.link, None if self.panel.hidden else self.panel
         slot = Slot(Device(client, self.journal, self._pace, asyncio.Lock(), self.panel), self._counts)
         self.slot, self.settled, self._printed = slot, asyncio.Event(), ""
-        self._set_network(client)
+        client.network = self._faults.flaky(playlists.parse(self.journal.script).flaky)
         self._running = tasks.start(self._run(slot), "terminal", self.journal.terminal_id)
 
     async def settle(self) -> None:
@@ -110,6 +111,7 @@ class Terminal:
                 yield
                 if not self._is_retired:
                     await self.journal.clear()
+                    self._faults.remove()
                     if is_on:
                         self.panel.reset()
             finally:
@@ -119,6 +121,7 @@ class Terminal:
     async def retire(self) -> None:
         """Stop it for good; another one may go on with its journal and panel."""
         self._is_retired = True
+        self._faults.remove()
         await self.stop()
 
     async def close(self) -> None:
@@ -145,13 +148,10 @@ class Terminal:
                 self.panel.link.restore()
                 await self._notice(is_online=True)
             case "take_paper" | "load_paper":
-                has_paper = action.name == "load_paper"
-                if self.panel.has_paper == has_paper:
-                    reason = "there is paper in the terminal" if has_paper else "the terminal has no paper"
-                    raise ActionNotPossible(self.panel.screen, reason)
-                self.panel.change_paper(has_paper=has_paper)
+                self._change_paper(has_paper=action.name == "load_paper")
             case "lose_acknowledgement":
-                self.panel.link.loses_acknowledgement = True
+                if not self._faults.lose_acknowledgement():
+                    raise ActionNotPossible(self.panel.screen, "the service is another process: add a fault there")
             case "set_script":
                 await self.set_script(action.script)
             case _ if self.slot is None:
@@ -169,16 +169,15 @@ class Terminal:
     async def set_script(self, script: str) -> None:
         """Change the script from the next order on. Raises `ValueError` for an unknown one."""
         await self.journal.set_script(str(playlists.parse(script)))
+        network = self._faults.flaky(playlists.parse(script).flaky)
         if self.slot is not None:
-            self._set_network(self.slot.device.client)
+            self.slot.device.client.network = network
 
-    def _set_network(self, client: DeviceClient) -> None:
-        """Make the network as flaky as the script in the journal says."""
-        probability = playlists.parse(self.journal.script).flaky
-        if client.network is not None:
-            client.network.probability = probability
-        elif probability:
-            client.network = FlakyNetwork(probability, self._seed, self._counts)
+    def _change_paper(self, *, has_paper: bool) -> None:
+        if self.panel.has_paper == has_paper:
+            reason = "there is paper in the terminal" if has_paper else "the terminal has no paper"
+            raise ActionNotPossible(self.panel.screen, reason)
+        self.panel.change_paper(has_paper=has_paper)
 
     async def _switch(self, action: Action) -> None:
         is_off, is_running = self.panel.screen.name == "off", self.slot is not None
@@ -208,7 +207,6 @@ class Terminal:
     # Its session
 
     async def _run(self, slot: Slot) -> None:
-        client = slot.device.client
         try:
             for entry in self.journal.entries.values():
                 slot.report(entry)
@@ -222,8 +220,6 @@ class Terminal:
             await slot.reporter.drained()
         finally:
             await slot.close()
-            if client.network is not None:
-                await client.network.close()
 
     async def _keep_session(self, slot: Slot) -> None:
         failures = 0
