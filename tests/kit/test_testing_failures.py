@@ -17,12 +17,14 @@ import pytest
 
 from conftest import short_and_long
 from dev_thread import dev
-from paydesk_dev.testing.errors import PaydeskError
+from paydesk_dev.testing.documents import Document
+from paydesk_dev.testing.errors import NotShown, PaydeskError
 from paydesk_dev.testing.paydesk import Paydesk
 from paydesk_dev.testing.plan import Plan
 from paydesk_dev.testing.report import describe
 from paydesk_dev.testing.service import Service
 from paydesk_dev.testing.steps import Steps
+from paydesk_dev.testing.terminal import Terminal
 from paydesk_process import credentials, environment, request
 from pytest_process import Ran
 from waiting import wait_until
@@ -184,8 +186,9 @@ def test_it_fails(paydesk, paydesk_terminal, paydesk_faults, paydesk_webhooks, a
 def test_two_sellers(paydesk_sellers):
     for seller in (paydesk_sellers(), paydesk_sellers()):
         seller.faults.add("create_order", "busy", may_miss=True)
-        seller.terminal()
-    seller.webhooks.close = lambda: 1 / 0
+        first, second = seller.terminal(), seller.terminal()
+        ends = second.close, lambda: 1 / 0
+        second.close = lambda ends=ends: [end() for end in ends]
 """
 
 
@@ -258,6 +261,17 @@ def test_a_plan_ends_with_its_test() -> None:
     assert plan.finish(600, lambda: False) == "The planned step call failed: in words Not done after it: tap."
     plan.stop()
     assert plan.error == ""
+
+
+def test_a_permit_is_what_the_screen_says() -> None:
+    """An early answer, as of a service that stops, is none."""
+    screen = {"screen": "authorizing", "lines": [], "permitted": False}
+    terminal = Terminal(lambda *_, **__: screen, Document(id="T1"), 0.05)
+    with pytest.raises(NotShown, match="T1 does not show permitted; it shows authorizing"):
+        terminal.wait_for("permitted")
+    assert terminal.wait_for("authorizing").name == "authorizing"
+    screen["permitted"] = True
+    assert terminal.wait_for("permitted").name == "authorizing"
 
 
 KILLED = """

@@ -72,10 +72,10 @@ def ready(
         left = end - time.monotonic()
         try:
             # The credentials file is written when the service starts.
-            found = find_credentials(credentials) if url is None else public(url)
+            address = find_credentials(credentials) if url is None else public(url)
             timeout_seconds = min(max(left, 1), READY_SECONDS_MAX)
-            answer = Service(found, "").request("GET", "/readyz", timeout_seconds=timeout_seconds)
-            show(answer, f"{found.base_url} is ready.", as_json=as_json)
+            answer = Service(address, "").request("GET", "/readyz", timeout_seconds=timeout_seconds)
+            show(answer, f"{address.base_url} is ready.", as_json=as_json)
         except WrongUsage:
             raise
         except Failure as failure:
@@ -107,13 +107,13 @@ def wait_for_order(
     end, after = time.monotonic() + seconds, None
     while True:
         order = application.get(f"/v1/orders/{order_id}")
-        found = order["status"], order["transactions"]["payments"][-1]["status_detail"]
-        state = f"{order_id} is {found[0]} ({found[1]})."
-        if found[0] == status and detail in (None, found[1]):
+        current, current_detail = order["status"], order["transactions"]["payments"][-1]["status_detail"]
+        state = f"{order_id} is {current} ({current_detail})."
+        if current == status and detail in (None, current_detail):
             show(order, state, as_json=as_json)
             return
         left = end - time.monotonic()
-        if found[0] in ENDED and found[0] != status:
+        if current in ENDED and current != status:
             raise Failure(f"{state} It has ended, and does not become {status}.")
         if left <= 0:
             raise Failure(f"{state} It did not become {' '.join(filter(None, (status, detail)))} within {seconds} s.")

@@ -40,7 +40,7 @@ async def find(call: Call) -> Answer:
 
 
 async def _wait(call: Call, chosen: InboxFilter, count: int, seconds: int) -> list[InboxEntry]:
-    """Return the notifications once there are so many, or the time is over, or the client has gone."""
+    """Return the notifications once there are `count`, or the time is over, or the client has gone."""
     signals, loop = call.database.signals, asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:

@@ -34,7 +34,7 @@ class Order(Document):
 
 
 class Screen(Document):
-    """What a terminal shows: `lines`, `actions`, `status_detail`, `receipt` and more, if the screen has them."""
+    """The screen of a terminal: `lines`, `actions`, `status_detail`, `receipt` and more, if the screen has them."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paydesk_dev.testing.webhooks import Webhooks
 
 WAIT_SECONDS = "10"
-MADE = pytest.StashKey[list[Any]]()
+SELLERS = pytest.StashKey[list[Any]]()
 """The `Paydesk` objects of a test."""
 DATABASE_URL = "PAYDESK_DATABASE_URL"
 
@@ -48,7 +48,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail the test for a planned step that was not possible, a fault that never fired, and a receiver's failure."""
     __tracebackhide__ = True
     result = yield
-    for paydesk in item.stash.get(MADE, ()):
+    for paydesk in item.stash.get(SELLERS, ()):
         paydesk.check()
     return result
 
@@ -58,11 +58,11 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the section *paydesk* to the report of a failed test."""
-    report = yield
-    if report.when == "call" and report.failed and call.excinfo is not None and (made := item.stash.get(MADE, ())):
+    report, sellers = (yield), item.stash.get(SELLERS, ())
+    if report.when == "call" and report.failed and call.excinfo is not None and sellers:
         from paydesk_dev.testing.report import describe
 
-        report.sections.append(("paydesk", "\n".join(map(describe, made))))
+        report.sections.append(("paydesk", "\n".join(map(describe, sellers))))
     return report
 
 
@@ -105,8 +105,8 @@ def paydesk_sellers(
     """Make sellers, each with an application of its own: `paydesk_sellers(country="CHL", currency="CLP")`."""
     from paydesk_dev.testing.paydesk import Paydesk
 
-    config, made = request.config, list[Paydesk]()
-    request.node.stash[MADE] = made
+    config, sellers = request.config, list[Paydesk]()
+    request.node.stash[SELLERS] = sellers
     seconds = config.getoption("--paydesk-wait")
     # Without the parameters, which may look like a card number.
     name = getattr(request.node, "originalname", None) or request.node.name
@@ -115,9 +115,9 @@ def paydesk_sellers(
 
         def make(**fields: Any) -> Paydesk:
             wait = float(config.getini("paydesk_wait")) if seconds is None else seconds
-            made.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
-            stack.callback(made[-1].close)
-            return made[-1]
+            sellers.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
+            stack.callback(sellers[-1].close)
+            return sellers[-1]
 
         yield make
 

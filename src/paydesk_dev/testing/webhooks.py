@@ -27,7 +27,7 @@ class Webhooks:
         self._inbox_url, self._seconds, self._in_inbox = inbox_url, seconds, True
         self._servers: list[ThreadingHTTPServer] = []
         self.errors: list[BaseException] = []
-        """What a receiver of the test raised: the test fails with the first one."""
+        """The exceptions of receivers: the test fails with the first one."""
 
     def receiver(self, receive: Receive) -> str:
         """Send them to a function, called in a thread, and return its address."""
