@@ -10,7 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -129,6 +129,7 @@ def _play(
         till: ProgramTill | AskedTill = ProgramTill(command, play.environment)
     else:
         till = AskedTill(lambda sentence: say(f"  NOW: {sentence}"))
+        say("The till needs these:")
         for name, value in play.environment.items():
             say(f"export {name}={shlex.quote(value)}")
     is_over = threading.Event()
@@ -147,13 +148,18 @@ def _play(
 
 def _watch(play: Play, say: Say, is_over: threading.Event) -> None:
     """Print each status, each firing, and how long a step waits."""
+    from paydesk_dev.testing.errors import PaydeskError
+
     after, fired = "", defaultdict[str, int](int)
     began = last = time.monotonic()
     while not is_over.wait(POLL_SECONDS):
-        lines, after = play.news(after, fired)
+        lines = list[str]()
+        with suppress(PaydeskError):
+            lines, after = play.news(after, fired)
         if lines:
             last = time.monotonic()
         elif time.monotonic() - last > PROGRESS_SECONDS:
-            lines, last = [f"still waiting, {time.monotonic() - began:.0f} s after the begin"], time.monotonic()
+            last = time.monotonic()
+            lines = [f"{last - began:.0f} s: waiting for `{play.step}`"]
         for line in lines:
             say(f"  {line}")

@@ -15,7 +15,7 @@ from paydesk_dev.testing.clock import Clock
 from paydesk_dev.testing.documents import Charge, Order
 from paydesk_dev.testing.errors import NotReached, PaydeskError
 from paydesk_dev.testing.faults import Fault
-from paydesk_dev.testing.paydesk import Paydesk
+from paydesk_dev.testing.paydesk import PAST_FAULTS, Paydesk
 from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
@@ -65,7 +65,7 @@ class Play:
         is_live = fields.pop("live", False)
         scene = service.ask("POST", "/dev/scenes", {"name": path.id, **fields})
         self.paydesk = Paydesk(service, scene, seconds)
-        self.ended = list[Order]()
+        self.step, self.ended = "", list[Order]()
         self._time, self._faults, self.sales = Clock(self.paydesk), dict[str, Fault](), list[Sale]()
         self.terminal = self.paydesk.terminal()
         self.environment: Mapping[str, str] = self.paydesk.environment(self.terminal)
@@ -76,26 +76,33 @@ class Play:
         """Play it and return what was not as it has to be; remove terminal and faults."""
         self._player, found = till, list[str]()
         try:
-            for step in self.path.steps:
-                self._say(step.line)
-                self._do(step)
-                if any(self.status(sale) == PAID for sale in self.sales):
-                    found += self._judge(unpaid_goods)
-            self._say("the end")
-            self._wait_for_the_end()
-            found += self.paydesk.faults.unused()
-        except PaydeskError as error:
-            found.append(str(error))
-        try:
+            try:
+                self._run_steps(found)
+            except PaydeskError as error:
+                found.append(str(error))
             self.ended = self.orders()
             found += [*self._judge(judge), *impolite(self.paydesk.requests(operation="get_order"), self.ended)]
             return list(dict.fromkeys(found))
         finally:
             self.paydesk.close()
 
+    def _run_steps(self, found: list[str]) -> None:
+        for step in self.path.steps:
+            self._begin(step.line)
+            self._do(step)
+            if any(self.status(sale) == PAID for sale in self.sales):
+                found += self._judge(unpaid_goods)
+        self._begin("the end")
+        self._wait_for_the_end()
+        found += self.paydesk.faults.unused()
+
+    def _begin(self, step: str) -> None:
+        self.step = step
+        self._say(step)
+
     def news(self, after: str, fired: dict[str, int]) -> tuple[list[str], str]:
         """Return what has happened since an event and these numbers of firings, and the last event."""
-        page = self.paydesk.ask("GET", f"/v1/events{after and f'?after={after}'}")
+        page = self._events(after)
         lines = [f"{one['data']['id']} {one['action']}" for one in page["data"]]
         for request, fault in self._faults.copy().items():
             new = [one for one in fault.fired if one.number > fired[request]]
@@ -116,6 +123,9 @@ class Play:
             for number, order in enumerate(self.orders())
             if order.reference == sale.reference or (order.reference not in references and sale.first <= number < end)
         ]
+
+    def _events(self, after: str = "") -> Any:
+        return self.paydesk.ask("GET", f"/v1/events{after and f'?after={after}'}", headers=PAST_FAULTS)
 
     def _judge(self, rule: Callable[[Sale, list[Order], list[Charge], str], Iterator[str]]) -> list[str]:
         asked = f"/dev/charges?application={self.paydesk.client_id}"
@@ -196,7 +206,7 @@ class Play:
 
     def _event(self, action: str) -> None:
         def has_come() -> bool:
-            return any(one["action"] == action for one in self.paydesk.ask("GET", "/v1/events")["data"])
+            return any(one["action"] == action for one in self._events()["data"])
 
         self._wait(f"there is {action}", has_come)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+
+STANDARD_ERROR = 2
+"""Where a program prints, because standard output may be the result as JSON."""
 
 
 class AskedTill:
@@ -82,6 +84,6 @@ class ProgramTill:
     def _run(self, *words: str) -> None:
         # A group of its own, so that a kill reaches what it starts.
         started = subprocess.Popen(  # noqa: S603 - the developer's own command
-            [*self._command, *words], env=self._environment, stdout=sys.stderr, start_new_session=True
+            [*self._command, *words], env=self._environment, stdout=STANDARD_ERROR, start_new_session=True
         )
         self._processes.append(started)
