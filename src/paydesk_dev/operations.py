@@ -12,7 +12,7 @@ from paydesk_dev.charges import OPERATIONS as CHARGES
 from paydesk_dev.clock import handlers
 from paydesk_dev.faults import handlers as faults
 from paydesk_dev.faults.active import Active
-from paydesk_dev.faults.schemas import ActiveFault, ActiveFaults, NewFault, shown
+from paydesk_dev.faults.schemas import ActiveFault, ActiveFaults, NewFault, document_of
 from paydesk_dev.inbox import callback
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
@@ -33,7 +33,7 @@ _INBOX = _PUBLIC.below(inbox.PATH)
 _OPERATOR = Rows("operator", "/dev", development=True, transaction="none")
 _FAULTS = Rows("virtual", "/dev/faults", development=True, transaction="none", refuses_repeated=True)
 _FAULT = _FAULTS.below("/{fault_id}", path_pattern=f"^FLT{ULID_PATTERN}$", errors=(faults.FAULT_NOT_FOUND,))
-_FAULT_EXAMPLE = shown(
+_FAULT_EXAMPLE = document_of(
     Active(
         "FLT01J67CQQH5904WDBVZEM4JMEP3",
         parse("till create_order slow:5s every=3 seed=7 reference=s1"),

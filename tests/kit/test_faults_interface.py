@@ -14,9 +14,10 @@ from operator_calls import operator
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
-from service import Reply, Service, order_body, running
+from paydesk_dev.faults.active import FAULTS_OF_APPLICATION_MAX, WAITING_MAX, Faults
+from service import Reply, Service, Terminal, order_body, running
 from shared_objects import composed, make_shared
-from waiting import until_found
+from waiting import until, until_found
 
 pytestmark = pytest.mark.on_postgres
 __all__ = ["service"]
@@ -47,14 +48,16 @@ async def test_a_fault_is_added_waited_for_and_removed(service: Service) -> None
         "edge": "till",
         "request": "create_order",
         "kind": "answer_lost",
-        "match": {"reference": "ext_ref_1234", "application": application, "seller": seller},
+        "match": {"reference": "ext_ref_1234", "application": application, "seller": seller, "mode": "test"},
         "every": 1,
         "times": 1,
         "skip": 0,
         "per": "all",
-        "line": f"till create_order answer_lost reference=ext_ref_1234 application={application} seller={seller}",
+        "line": f"till create_order answer_lost reference=ext_ref_1234 application={application} seller={seller}"
+        " mode=test",
         "created_date": added["created_date"],
         "matched": 0,
+        "fired_count": 0,
         "fired": [],
     }
     waiting = asyncio.ensure_future(call(service, "GET", f"/{added['id']}?wait=30"))
@@ -78,7 +81,8 @@ async def test_a_fault_is_added_waited_for_and_removed(service: Service) -> None
     }
     assert firing["answer"]["body"]["id"] == order["id"]
     listed = await call(service, "GET", f"?edge=till&application={application}")
-    assert [one["id"] for one in listed.body["data"]] == [added["id"]]
+    assert [(one["id"], one["fired_count"]) for one in listed.body["data"]] == [(added["id"], 1)]
+    assert listed.body["data"][0]["fired"][0]["answer"] == {"status": 201}
     assert (await call(service, "GET", "?edge=terminal")).body == {"data": []}
     assert (await call(service, "DELETE", f"/{added['id']}")).body["fired"] == [firing]
     assert (await call(service, "GET", f"/{added['id']}")).code == "fault_not_found"
@@ -101,6 +105,46 @@ async def test_a_held_request_is_released(service: Service) -> None:
     )
 
 
+async def test_a_misspelt_parameter_is_refused(service: Service) -> None:
+    """It would else remove the faults of others."""
+    added = await add(service, LOST)
+    for method, path in (("DELETE", "?aplication=1"), ("GET", "?edges=till"), ("GET", f"/{added['id']}?waits=1")):
+        assert (
+            (await call(service, method, path))
+            .details[0]
+            .endswith(
+                "is unknown; the parameters are wait, fired"
+                if "waits" in path
+                else "the parameters are edge, application"
+            )
+        )
+    assert (await call(service, "GET", f"/{added['id']}?wait=0&fired=1000")).status == 200
+
+
+async def test_requests_that_wait_and_faults_of_an_application_are_limited(service: Service) -> None:
+    """429 for the request after the last that may wait; 409 for the fault after the last."""
+    added = await add(service, {**LOST, "times": 0})
+    waiting = [asyncio.ensure_future(call(service, "GET", f"/{added['id']}?wait=55")) for _ in range(WAITING_MAX)]
+    await until(lambda: service.shared.objects[Faults].waiting == WAITING_MAX)
+    assert (await call(service, "GET", f"/{added['id']}?wait=1")).status == 429
+    service.shared.objects[Faults].remove(*service.shared.objects[Faults])
+    await asyncio.gather(*waiting)
+    for number in range(FAULTS_OF_APPLICATION_MAX):
+        await add(service, LOST if number % 2 else {"edge": "terminal", "request": "*", "kind": "reset"})
+    refused = await call(service, "POST", "", LOST)
+    assert (refused.status, refused.code) == (409, "too_many_faults")
+    await add(service, LOST, (await operator(service)).token)
+
+
+async def test_a_long_value_is_not_kept_and_a_secret_not_shown(service: Service) -> None:
+    """As `terminal`, which the request names itself."""
+    added = await add(service, {**LOST, "kind": "busy", "times": 0})
+    for terminal in ("4111111111111111", "x" * 5000):
+        assert (await create(service, Terminal(terminal, ""), key=terminal[:20]))[0] == 423
+    fired = (await call(service, "GET", f"/{added['id']}")).body["fired"]
+    assert [one.get("terminal") for one in fired] == ["***", None]
+
+
 async def test_a_test_token_has_faults_of_its_own_alone(service: Service) -> None:
     """An operator has all; others' faults are not found, and their requests not disturbed."""
     other, owner = await other_seller(service), await operator(service)
@@ -111,9 +155,13 @@ async def test_a_test_token_has_faults_of_its_own_alone(service: Service) -> Non
     assert [one["id"] for one in (await call(service, "GET")).body["data"]] == [own["id"]]
     assert (await call(service, "GET", "", None, other.access_token)).body["data"] == []
     assert (await call(service, "DELETE", f"/{everyones['id']}")).code == "fault_not_found"
+    assert (await ask(service, "GET", "/v1/orders", token=service.live_access_token))[0] == 200
+    await add(service, {**LOST, "request": "search_orders", "kind": "busy"})
+    assert (await ask(service, "GET", "/v1/orders", token=service.live_access_token))[0] == 200
+    assert (await ask(service, "GET", "/v1/orders"))[0] == 423
     refused = await call(service, "POST", "", {**LOST, "match": {"seller": "1"}})
     assert refused.details == ["'$.match.seller' - must be that of the access token"]
-    assert len((await call(service, "DELETE", "", None, owner.token)).body["data"]) == 2
+    assert len((await call(service, "DELETE", "", None, owner.token)).body["data"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,14 @@ from typing import Any
 import aiohttp
 import pytest
 
+from faulty_database import FaultyDatabase
 from paydesk.core import faults
-from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.database import Database, Unavailable
 from paydesk_dev.faults.active import Active, Faults
+from raw_http import head, wire
 from service import Device, Service, Terminal, order_body, running
 from tables import each
+from waiting import until
 
 pytestmark = pytest.mark.on_postgres
 
@@ -103,7 +106,7 @@ async def test_reset_has_no_effect_and_answer_lost_has_one(service: Service) -> 
         (1, 201),
     ]
     (firing,) = lost.firings
-    assert (firing.order, firing.seen.key, firing.seen.facts["terminal"]) == (order["id"], "k1", terminal.id)
+    assert (firing.order, firing.request.key, firing.request.facts["terminal"]) == (order["id"], "k1", terminal.id)
 
 
 @each(
@@ -124,7 +127,7 @@ async def test_a_refusal_has_no_effect(service: Service, kind: str, expected: in
     status, body, headers = await create(service, terminal)
     assert (status, body["errors"][0]["code"]) == (expected, code)
     assert headers.get("Retry-After") == {429: "2", 503: "1", 502: None, 500: None}.get(expected)
-    assert headers["X-Request-Id"] == active.firings[0].seen.request_id
+    assert headers["X-Request-Id"] == active.firings[0].request.request_id
     assert await orders(service) == []
 
 
@@ -280,6 +283,57 @@ async def test_a_terminals_request_is_overtaken(service: Service) -> None:
     assert (await first)[0] == 200
 
 
+async def test_only_a_later_request_overtakes(service: Service) -> None:
+    """One that began before the held one does not let it go, though it ends while that is held."""
+    device, lease_id = await device_with_order(service)
+    body, path = {"boot_id": device.boot_id}, f"/device/v1/leases/{lease_id}/ack"
+    earlier, held = (fault(service, f"terminal device_acknowledge {kind}") for kind in ("slow", "out_of_order"))
+    sending = []
+    for active in (earlier, held):
+        sending.append(asyncio.ensure_future(ask(service, "POST", path, body, token=device.terminal.token)))
+        await fired(service, active)
+    service.shared.objects[Faults].release(earlier)
+    assert (await sending[0])[0] == 200
+    assert held.firings[0].is_held
+    assert (await ask(service, "POST", path, body, token=device.terminal.token))[0] == 200
+    assert (await sending[1])[0] == 200
+
+
+async def test_a_request_without_its_end_counts_for_no_fault(service: Service) -> None:
+    """The fault waits for the real one."""
+    active = fault(service, "till create_order error_after")
+    async with wire(service) as till:
+        await till.send(head("POST", "/v1/orders", "Transfer-Encoding: chunked") + b'5\r\n{"a":\r\n')
+        await until(lambda: service.gauges.requests_running == 1)
+    await until(lambda: service.gauges.requests_running == 0)
+    assert active.matched == 0
+    assert (await create(service, await service.terminal()))[0] == 503
+    assert (active.matched, active.fired) == (1, 1)
+
+
+async def test_a_refusal_is_neither_altered_nor_empty(service: Service) -> None:
+    """A till gets what the service answers; an index is a number of ASCII."""
+    path = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
+    _, whole, _ = await ask(service, "GET", path)
+    for kind in ("empty", "altered set=/error=weird"):
+        fault(service, f"till get_order {kind}")
+        assert (await ask(service, "GET", path))[:2] == (404, whole)
+    _, order, _ = await create(service, await service.terminal())
+    fault(service, "till get_order altered set=/transactions/payments/²/amount=1")
+    assert (await ask(service, "GET", f"/v1/orders/{order['id']}"))[1] == order
+
+
+async def test_a_database_that_is_away_is_answered_as_without_a_fault(database: Database) -> None:
+    """Though the fault would look up the order."""
+    faulty = FaultyDatabase(database)
+    async with running(faulty, development=True, workers=False) as service:
+        _, order, _ = await create(service, await service.terminal())
+        fault(service, "till get_order reset reference=None")
+        faulty.fault = Unavailable("away")
+        status, body, _ = await ask(service, "GET", f"/v1/orders/{order['id']}")
+        assert (status, body["errors"][0]["code"]) == (503, "service_unavailable")
+
+
 async def test_a_header_is_a_fault_of_its_own(service: Service) -> None:
     """Of this one request; a mistake in it is refused in words."""
     terminal = await service.terminal()
@@ -294,6 +348,18 @@ async def test_a_header_is_a_fault_of_its_own(service: Service) -> None:
     status, body, _ = await create(service, terminal, headers={"Paydesk-Fault": "explode"})
     assert (status, body["errors"][0]["code"]) == (400, "bad_request")
     assert "Paydesk-Fault: kind must be one of reset, late" in body["errors"][0]["message"]
+    for field in ("every=5", "times=0", "skip=3", "seed=1", "order=ORD1"):
+        status, body, _ = await create(service, terminal, headers={"Paydesk-Fault": f"busy {field}"})
+        assert (status, len(list(service.shared.objects[Faults]))) == (400, 1)
+        assert "is not for a single request: use delay, status, set" in body["errors"][0]["message"]
+
+
+async def test_a_request_with_the_header_none_counts_for_no_fault(service: Service) -> None:
+    """A test asks about an order beside its till."""
+    active = fault(service, "till search_orders busy")
+    assert (await ask(service, "GET", "/v1/orders", headers={"Paydesk-Fault": "none"}))[0] == 200
+    assert active.matched == 0
+    assert (await ask(service, "GET", "/v1/orders"))[0] == 423
 
 
 async def test_a_broken_body_passes_on(service: Service) -> None:

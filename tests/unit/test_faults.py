@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paydesk.core import faults
 from paydesk.core.faults import Fault, FaultRefused, Kind
@@ -25,6 +29,29 @@ LINES = (
 def test_a_line_is_read_and_written_alike(line: str) -> None:
     """The same words in commands, settings and answers."""
     assert faults.parse(line).line == line or faults.parse(faults.parse(line).line) == faults.parse(line)
+
+
+TEXTS = st.text(min_size=1, max_size=20)
+VALUES = st.one_of(TEXTS, st.integers(), st.booleans(), st.none(), st.lists(TEXTS, max_size=2))
+NUMBERS = st.one_of(st.none(), st.integers(min_value=1, max_value=500))
+
+
+@given(
+    TEXTS,
+    TEXTS,
+    st.one_of(st.none(), st.floats(min_value=0, max_value=600)),
+    NUMBERS,
+    NUMBERS,
+    st.dictionaries(TEXTS.map(lambda text: "/" + text.replace("=", "")), VALUES, min_size=1, max_size=3),
+)
+def test_the_line_of_every_fault_makes_it_again(
+    request: str, reference: str, delay: float | None, every: int | None, seed: int | None, altered: dict[str, Any]
+) -> None:
+    """Also beside others, whatever its values are."""
+    fields = {"every": every, "seed": seed, "times": 0, "delay": delay, "set": altered}
+    fault = faults.create("till", request, "altered,late", {"reference": reference, "mode": "test"}, **fields)
+    assert faults.parse(fault.line) == fault
+    assert faults.parse_all(f"{fault.line}; {fault.line};") == [fault, fault]
 
 
 def test_a_fault_has_its_fields() -> None:
@@ -74,6 +101,8 @@ def test_several_lines_are_separated_by_semicolons() -> None:
         ("till '*' altered", "set is needed with altered"),
         ("till '*' reset set=/a=1", "set is needed with altered"),
         ("till '*' altered set=a=1", "set must name a place"),
+        ("till '*' altered \"set=/a=" + "'" * 600 + '"', "set is too long"),
+        ("till '*' reset mode=production", "match.mode must be one of test, live"),
         ("till '*' reset every=0", "every must be a whole number from 1"),
         ("till '*' reset times=two", "times must be a whole number"),
         ("till '*' reset seed=99999999999999999", "seed must be a whole number"),

@@ -10,13 +10,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 Edge = Literal["till", "terminal", "acquirer", "webhook"]
 EDGES: tuple[Edge, ...] = get_args(Edge)
-EVERY = "*"
-"""The request that is each one of the edge."""
+ANY_REQUEST = "*"
 
 _WIRE: tuple[Edge, ...] = ("till", "terminal")
 _NOT_WEBHOOK: tuple[Edge, ...] = ("till", "terminal", "acquirer")
@@ -34,17 +34,18 @@ KINDS: Mapping[str, tuple[Edge, ...]] = {
 }
 """The kinds, with the edges that have them."""
 DELAYING = ("late", "slow", "dribble", "limited", "out_of_order")
-HELD = ("late", "slow")
-"""Without a delay these are held until they are released."""
 FAILING = ("error", "error_after")
 MATCHES: Mapping[Edge, tuple[str, ...]] = {
-    "till": ("application", "seller", "terminal", "reference", "order", "grant"),
+    "till": ("application", "seller", "mode", "terminal", "reference", "order", "grant"),
     "terminal": ("seller", "terminal", "reference", "order"),
     "acquirer": ("seller", "terminal", "order", "card"),
-    "webhook": ("application", "seller", "order", "subscription"),
+    "webhook": ("application", "seller", "mode", "order", "subscription"),
 }
+MODES = ("test", "live")
+PAID_ACTIONS = ("order.processed", "order.refunded", "order.refund_failed")
 ACQUIRER_REQUESTS = ("payment", "inquiry", "confirm", "refund", "reversal")
 PER = ("all", "key")
+HEADER_FIELDS = ("delay", "status", "set")
 
 EVERY_MAX, TIMES_MAX, SKIP_MAX, SEED_MAX = 1000, 1000, 1_000_000, 2**53 - 1
 DELAY_SECONDS_MAX, ACQUIRER_DELAY_SECONDS_MAX = 600, 86_400
@@ -54,6 +55,9 @@ STATUS_MIN, STATUS_MAX = 400, 599
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)?", re.ASCII)
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _DETAIL = re.compile("[a-z_]{1,64}")
+_POINTER = re.compile(f"/[^=]{{0,{VALUE_CHARACTERS_MAX - 1}}}")
+_LINE = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;])+""", re.DOTALL)
+"""What stands before the next semicolon that is not quoted, as a shell reads it."""
 _NUMBERS = {"every": (1, EVERY_MAX), "times": (0, TIMES_MAX), "skip": (0, SKIP_MAX), "seed": (-SEED_MAX, SEED_MAX),
             "status": (STATUS_MIN, STATUS_MAX)}  # fmt: skip
 
@@ -87,7 +91,7 @@ class Fault:
     match: Mapping[str, str] = field(default_factory=dict)
     every: int = 1
     times: int = 1
-    """How often it fires; 0: without end."""
+    """Maximum number of firings; 0: without end."""
     skip: int = 0
     delay: float | None = None
     per: str = "all"
@@ -134,7 +138,7 @@ class Fault:
         own = {name: getattr(self, name) for name in ("every", "times", "skip", "delay", "per", "seed", "status")}
         fields = {name: one for name, one in own.items() if one is not None and one != defaults.get(name)}
         if self.delay is not None:
-            fields["delay"] = f"{self.delay:g}s"
+            fields["delay"] = f"{self.delay:.3f}".rstrip("0").rstrip(".") + "s"
         named = (f"{name}={one}" for name, one in {**self.match, **fields}.items())
         words = [self.edge, self.request, self.kind, *named]
         words += (f"set={pointer}={_as_text(one)}" for pointer, one in self.set.items())
@@ -145,24 +149,25 @@ def create(edge: str, request: str, kind: str, match: Mapping[str, str] | None =
     """Return a fault. Raises `FaultRefused`; the values of `fields` have their types."""
     if edge not in EDGES:
         raise FaultRefused("edge", f"must be one of {', '.join(EDGES)}")
-    if edge == "acquirer" and request not in (EVERY, *ACQUIRER_REQUESTS):
-        raise FaultRefused("request", f"must be one of {', '.join((EVERY, *ACQUIRER_REQUESTS))} at the edge acquirer")
+    if edge == "acquirer" and request not in (ANY_REQUEST, *ACQUIRER_REQUESTS):
+        raise FaultRefused(
+            "request", f"must be one of {', '.join((ANY_REQUEST, *ACQUIRER_REQUESTS))} at the edge acquirer"
+        )
     known = {name: one for name, one in fields.items() if one is not None}
     for name, (least, most) in _NUMBERS.items():
         if name in known and not least <= known[name] <= most:
             raise FaultRefused(name, f"must be a whole number from {least} to {most}")
-    for name, value in (match or {}).items():
-        if name not in MATCHES[edge]:
-            raise FaultRefused(f"match.{name}", f"is not known at this edge: use {', '.join(MATCHES[edge])}")
-        if not 0 < len(value) <= VALUE_CHARACTERS_MAX:
-            raise FaultRefused(f"match.{name}", f"must have 1 to {VALUE_CHARACTERS_MAX} characters")
+    _check_match(edge, match or {})
     kinds = tuple(_kind(edge, word) for word in kind.split(","))
     if len(kinds) > KINDS_MAX:
         raise FaultRefused("kind", f"must name at most {KINDS_MAX} kinds")
     if len(kinds) == 1 and kinds[0].argument and kinds[0].name in DELAYING and "delay" not in known:
         known["delay"], kinds = seconds_of(kinds[0].argument), (Kind(kinds[0].name),)
+    if "delay" in known:
+        known["delay"] = round(known["delay"], 3) or 0.0
     fault = Fault(edge=edge, request=request, kinds=kinds, match=match or {}, **known)
     _check_beside(fault)
+    _check_actions(fault)
     return fault
 
 
@@ -170,17 +175,23 @@ def parse(line: str) -> Fault:
     """Return the fault of a line. Raises `FaultRefused`."""
     if len(line) > LINE_CHARACTERS_MAX:
         raise FaultRefused("line", f"must have at most {LINE_CHARACTERS_MAX} characters")
-    try:
-        edge, request, kind, *rest = shlex.split(line)
-    except ValueError:
-        raise FaultRefused("line", f"must be `edge request kind [field=value…]`, not {line!r}") from None
+    edge, request, kind, *rest = _words(line, "edge request kind", 3)
+    return create(edge, request, kind, **typed(rest))
+
+
+def parse_header(edge: Edge, request: str, text: str) -> Fault:
+    """Return the fault of one request, whose header has `kind[:argument] [field=value…]`. Raises `FaultRefused`."""
+    kind, *rest = _words(text, "kind", 1)
+    for name in (word.partition("=")[0] for word in rest):
+        if name not in HEADER_FIELDS:
+            raise FaultRefused(name, f"is not for a single request: use {', '.join(HEADER_FIELDS)}")
     return create(edge, request, kind, **typed(rest))
 
 
 def parse_all(lines: str) -> list[Fault]:
     """Return the faults of lines that are separated by semicolons. Raises `FaultRefused`, which quotes the line."""
     faults = []
-    for line in filter(None, map(str.strip, lines.split(";"))):
+    for line in filter(None, map(str.strip, _LINE.findall(lines))):
         try:
             faults.append(parse(line))
         except FaultRefused as error:
@@ -197,7 +208,7 @@ def typed(words: Iterable[str]) -> dict[str, Any]:
             raise FaultRefused(name, "must be followed by = and a value")
         if name == "set":
             pointer, _, text = value.partition("=")
-            fields["set"][pointer] = _json_or_text(text)
+            fields["set"][pointer] = json_or_text(text)
         elif name == "delay":
             fields["delay"] = seconds_of(value)
         elif name in _NUMBERS:
@@ -221,8 +232,18 @@ def seconds_of(text: str) -> float:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
+def _words(line: str, form: str, least: int) -> list[str]:
+    """Return the words of a line, as a shell splits them. Raises `FaultRefused` if there are fewer than `least`."""
+    with suppress(ValueError):
+        if len(words := shlex.split(line)) >= least:
+            return words
+    raise FaultRefused("line", f"must be `{form} [field=value…]`, not {line!r}")
+
+
 def _kind(edge: Edge, word: str) -> Kind:
     name, _, argument = word.partition(":")
+    if (edge, name) == ("webhook", "drop"):
+        name = "reset"  # Its earlier name.
     if name not in KINDS or edge not in KINDS[name]:
         own = [one for one, edges in KINDS.items() if edge in edges]
         raise FaultRefused("kind", f"must be one of {', '.join(own)} at the edge {edge}, not {name!r:.40}")
@@ -240,6 +261,17 @@ def _kind(edge: Edge, word: str) -> Kind:
     return kind
 
 
+def _check_match(edge: Edge, match: Mapping[str, str]) -> None:
+    """Check the values that requests must have. Raises `FaultRefused`."""
+    for name, value in match.items():
+        if name not in MATCHES[edge]:
+            raise FaultRefused(f"match.{name}", f"is not known at this edge: use {', '.join(MATCHES[edge])}")
+        if not 0 < len(value) <= VALUE_CHARACTERS_MAX:
+            raise FaultRefused(f"match.{name}", f"must have 1 to {VALUE_CHARACTERS_MAX} characters")
+        if name == "mode" and value not in MODES:
+            raise FaultRefused("match.mode", f"must be one of {', '.join(MODES)}")
+
+
 def _check_beside(fault: Fault) -> None:
     """Check the fields beside one another. Raises `FaultRefused`."""
     names = [kind.name for kind in fault.kinds]
@@ -255,21 +287,34 @@ def _check_beside(fault: Fault) -> None:
         raise FaultRefused("status", f"is only for {', '.join(FAILING)}")
     if ("altered" in names) != bool(fault.set):
         raise FaultRefused("set", "is needed with altered, and only with it: set=/status=weird")
-    if not all(pointer.startswith("/") and len(pointer) <= VALUE_CHARACTERS_MAX for pointer in fault.set):
-        raise FaultRefused("set", "must name a place of the answer from its top: /transactions/payments/0/amount")
+    if not all(map(_POINTER.fullmatch, fault.set)):
+        rule = "must name a place of the answer from its top, without =: /transactions/payments/0/amount"
+        raise FaultRefused("set", rule)
+    if len(fault.line) > LINE_CHARACTERS_MAX:
+        raise FaultRefused("set", f"is too long: the fault in one line has at most {LINE_CHARACTERS_MAX} characters")
     if fault.per not in PER or (fault.per == "key" and fault.edge != "acquirer"):
         raise FaultRefused("per", "must be all, or at the edge acquirer key")
 
 
-def _json_or_text(text: str) -> Any:
+def _check_actions(fault: Fault) -> None:
+    """Check the notifications that a kind can disturb. Raises `FaultRefused`."""
+    names = [kind.name for kind in fault.kinds]
+    if "before_answer" in names and (len(names) > 1 or fault.request not in (ANY_REQUEST, "order.created")):
+        raise FaultRefused("kind", "must be before_answer alone, and the request order.created or *")
+    if "forged" in names and fault.request in PAID_ACTIONS:
+        raise FaultRefused("request", "must not be of an order that is paid, with forged: use order.created")
+
+
+def json_or_text(text: str) -> Any:
+    """Return the value of JSON, or the text if it is not JSON."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) and _json_or_text(value) == value else json.dumps(value)
+    return value if isinstance(value, str) and json_or_text(value) == value else json.dumps(value)
 
 
 def _draw(text: str, count: int) -> int:

@@ -145,7 +145,7 @@ def _present(schema: Any, of_encoded: Mapping[int, Schema]) -> Any:
         # Omitted while None, so it is never null.
         choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-        return _present({**choices[0], **rest} if len(choices) == 1 else {"anyOf": choices, **rest}, of_encoded)
+        return _present({"anyOf": choices, **rest} if len(choices) > 1 else dict(*choices, **rest), of_encoded)
     if "enum" in schema:
         values = schema["enum"]
         fixed = {"const": values[0]} if len(values) == 1 else {"enum": values}

@@ -12,17 +12,15 @@ from paydesk.console.request import SESSION
 from paydesk.core import runtime
 from paydesk.core.errors import Refusal
 from paydesk.platform.docs.site import Site
-from paydesk.platform.http import request_log, request_metrics
+from paydesk.platform.http import request_metrics
 from paydesk.platform.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.platform.http.constant import ConstantEndpoint
 from paydesk.platform.http.endpoint import Endpoint
 from paydesk.platform.http.fleet import FleetEndpoint
 from paydesk.platform.http.in_process import InProcess
 from paydesk.platform.http.on_behalf import OnBehalfEndpoint
-from paydesk.platform.http.recording import recorder as request_recorder
-from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.recording.refused import note_refused
 from paydesk.platform.http.refusals import retired
-from paydesk.platform.http.refusals.repeated import RepeatedRefusals
 from paydesk.platform.http.refusals.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.platform.http.reply import refused, request_id, send_reply
 from paydesk.platform.http.request import Request
@@ -119,28 +117,23 @@ class Refusing:
         *,
         has_console: bool = False,
     ) -> None:
-        self._refusal, self._policy, self._recorder = refusal, policy, shared.objects[RequestRecorder]
-        self._has_console, self._repeated = has_console, shared.objects.get(RepeatedRefusals)
-        settings = shared.settings
-        self._trusted_proxies = settings.trusted_proxies
-        self._references_checked = settings.card_numbers_refused_in_references
+        self._shared, self._refusal, self._policy = shared, refusal, policy
+        self._has_console = has_console
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer with the refusal."""
         started, request = runtime.monotonic(), Request(scope)
         refusal = self._refusal(request.method, request.path)
-        identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
+        identity = request_id(
+            request.headers.get("x-request-id"), checked=self._shared.settings.card_numbers_refused_in_references
+        )
         policy = self._policy
         if policy is None and self._has_console and request.path.startswith(CONSOLE):
             policy, refusal = POLICIES["console"], replace(refusal, extra={AGAIN: CONSOLE.rstrip("/")})
         reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
-        address = request.client_address(self._trusted_proxies)
-        status, repeated = refusal.kind.status, self._repeated
-        request_metrics.NOWHERE.add(status, runtime.monotonic() - started)
-        request_log.write(request.method, request.path, status, identity, started, refusal, address, repeated=repeated)
-        if request.path.startswith(request_recorder.PATHS):
-            self._recorder.note("", request, reply, identity, address, started)
+        request_metrics.NOWHERE.add(refusal.kind.status, runtime.monotonic() - started)
+        note_refused(self._shared, None, request, reply, identity, started)
 
 
 class BelowConsole:

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     ),
     "faults": (
         "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
-        "paydesk_dev.commands.active_faults:app",
+        "paydesk_dev.commands.faults:app",
     ),
     "wait": (
         "Wait for a service, an order or webhooks; exits 1 if they do not come in time.",

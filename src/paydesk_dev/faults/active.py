@@ -10,23 +10,30 @@ from typing import Any
 import structlog
 
 from paydesk.core import faults, ids, runtime
-from paydesk.core.faults import EVERY, Edge, Fault, FaultRefused, Kind
+from paydesk.core.faults import ANY_REQUEST, Edge, Fault, FaultRefused, Kind
 from paydesk.core.signals import Signals
+from paydesk.core.text.redaction import redacted
 from paydesk.platform.process.node import StartRefused
 
-FAULTS_MAX = 500
+FAULTS_MAX, FAULTS_OF_APPLICATION_MAX = 500, 50
+FAULTS_OF_HEADERS_MAX = 100
+"""Faults of single requests that are kept: the last ones."""
 FIRINGS_MAX = 200
 """The firings that are kept of each fault: the last ones."""
 TOPIC = "firing"
 """The signal that a fault has fired, was released or removed."""
 ON_WIRE: tuple[Edge, ...] = ("till", "terminal")
 HELD_SECONDS_MAX = 60.0
+BODY_CHARACTERS_MAX = 4096
+POLL_INTERVAL_SECONDS = 2.0
+WAITING_MAX = 16
+"""Maximum number of requests that wait for firings."""
 
 log = structlog.get_logger("faults")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RequestFacts:
     """A request as faults match it: its names at the edge, and what is known of it by the names of `match`."""
 
     edge: Edge
@@ -43,7 +50,7 @@ class Firing:
     number: int
     kind: Kind
     time_ms: int
-    seen: Seen
+    request: RequestFacts
     operation: str
     is_held: bool = False
     answer: tuple[int, Any] | None = None
@@ -51,6 +58,11 @@ class Firing:
     """When the application got the request, or would have got it."""
     order: str = ""
     """The order that the request was about, or made."""
+
+    @property
+    def terminal(self) -> str:
+        """The terminal of the request, without secrets; empty if it is not known."""
+        return str(redacted(self.request.facts.get("terminal", "")))
 
 
 @dataclass(eq=False, slots=True)
@@ -66,6 +78,8 @@ class Active:
     """Its firings, with those that are not over."""
     fired: int = 0
     firings: deque[Firing] = field(default_factory=lambda: deque(maxlen=FIRINGS_MAX))
+    held: int = 0
+    """The requests and answers that it holds now."""
     is_released: bool = False
     is_removed: bool = False
 
@@ -74,13 +88,16 @@ class Active:
         """Whether it never fires again."""
         return 0 < self.fault.times <= self.begun
 
-    def matches(self, seen: Seen) -> bool:
+    def matches(self, request: RequestFacts) -> bool:
         """Return whether the request is one of those that the fault counts."""
         fault = self.fault
         return (
             not self.is_spent
-            and (fault.request == EVERY or fault.request in seen.names)
-            and all(seen.facts.get(name) == value for name, value in fault.match.items())
+            and fault.request in (ANY_REQUEST, *request.names)
+            # A request for a token has no mode yet.
+            and all(
+                request.facts.get(name, value if name == "mode" else "") == value for name, value in fault.match.items()
+            )
         )
 
 
@@ -92,9 +109,14 @@ class Faults:
 
     def __init__(self, lines: str = "", checked: Callable[[Fault], Fault] = lambda fault: fault) -> None:
         self._all: dict[str, Active] = {}
+        self._of_headers: deque[Active] = deque(maxlen=FAULTS_OF_HEADERS_MAX)
         self._signals = Signals()
         self.on_wire = False
         """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
+        self.on_webhooks = False
+        """Whether a fault of webhooks can fire."""
+        self.waiting = 0
+        """The requests that wait for firings."""
         self.generation = 0
         """Counts the resets: what was held before goes on."""
         try:
@@ -108,7 +130,7 @@ class Faults:
         self._signals = signals
 
     def __iter__(self) -> Iterator[Active]:
-        return iter(tuple(self._all.values()))
+        return iter((*self._all.values(), *self._of_headers))
 
     @property
     def is_full(self) -> bool:
@@ -117,15 +139,15 @@ class Faults:
 
     def find(self, fault_id: str) -> Active | None:
         """Return the fault with this id."""
-        return self._all.get(fault_id)
+        return next((one for one in self if one.id == fault_id), None)
 
     def add(self, fault: Fault, now_ms: int, *, of_header: bool = False) -> Active:
-        """Add a fault. A spent one of a header makes room."""
-        if self.is_full:
-            old = next((one.id for one in self if one.of_header and one.is_spent), None)
-            self._all.pop(old or "", None)
+        """Add a fault. Of headers the last `FAULTS_OF_HEADERS_MAX` are kept."""
         active = Active(f"FLT{ids.ordered_ulid(now_ms)}", fault, now_ms, of_header)
-        self._all[active.id] = active
+        if of_header:
+            self._of_headers.append(active)
+        else:
+            self._all[active.id] = active
         self._changed()
         return active
 
@@ -134,6 +156,8 @@ class Faults:
         for active in removed:
             active.is_removed = True
             self._all.pop(active.id, None)
+            if active in self._of_headers:
+                self._of_headers.remove(active)
         self._changed()
 
     def release(self, active: Active) -> None:
@@ -144,9 +168,8 @@ class Faults:
     def count_anew(self) -> None:
         """Forget what was counted and what has fired; nothing is held any longer."""
         self.generation += 1
+        self._of_headers.clear()
         for active in self:
-            if active.of_header:
-                self._all.pop(active.id)
             active.matched = active.begun = active.fired = 0
             active.firings.clear()
             active.is_released = False
@@ -156,35 +179,37 @@ class Faults:
         """Return the names in `match` of the faults of an edge that can still fire."""
         return {name for one in self if one.fault.edge == edge and not one.is_spent for name in one.fault.match}
 
-    def take(self, seen: Seen, operation: str, now_ms: int) -> tuple[Active, Firing] | None:
-        """Count the request, and return the firing that it meets: of the oldest fault that fires."""
-        for active in self:
-            if active.fault.edge != seen.edge or active.of_header or not active.matches(seen):
+    def take(
+        self, request: RequestFacts, operation: str, now_ms: int, may_fire: Callable[[Fault], bool] = lambda _: True
+    ) -> tuple[Active, Firing] | None:
+        """Count the request, and return its firing, of the oldest fault that fires. Others do not count it."""
+        for active in self._all.values():
+            if active.fault.edge != request.edge or not active.matches(request) or not may_fire(active.fault):
                 continue
             active.matched += 1
             if active.fault.hits(active.matched):
-                return active, self.begin(active, seen, operation, now_ms)
+                return active, self.begin(active, request, operation, now_ms)
         return None
 
-    def begin(self, active: Active, seen: Seen, operation: str, now_ms: int) -> Firing:
+    def begin(self, active: Active, request: RequestFacts, operation: str, now_ms: int) -> Firing:
         """Return a new firing, which is shown once it is noted."""
         active.begun += 1
         self._changed()
-        kind, order = active.fault.kind_at(active.begun), seen.facts.get("order", "")
-        return Firing(active.begun, kind, now_ms, seen, operation, ran_ms=now_ms, order=order)
+        kind, order = active.fault.kind_at(active.begun), request.facts.get("order", "")
+        return Firing(active.begun, kind, now_ms, request, operation, ran_ms=now_ms, order=order)
 
     def note(self, active: Active, firing: Firing) -> None:
         """Log a firing and show it to those that wait for it."""
         active.fired += 1
         active.firings.append(firing)
-        facts, seen = {"order": firing.order, "terminal_id": seen_terminal(firing)}, firing.seen
+        facts = {"order": firing.order, "terminal_id": firing.terminal}
         log.info(
             "fault_fired",
             fault=active.id,
             edge=active.fault.edge,
             kind=str(firing.kind),
             operation=firing.operation,
-            request_id=seen.request_id,
+            request_id=firing.request.request_id,
             **{name: value for name, value in facts.items() if value},
         )
         self._changed()
@@ -201,7 +226,7 @@ class Faults:
                 left = deadline - runtime.monotonic()
                 if self._signals.stopping or left <= 0:
                     return is_met()
-                await waiter.wait(left)
+                await waiter.wait(min(left, POLL_INTERVAL_SECONDS))
         return True
 
     async def pause(
@@ -209,40 +234,35 @@ class Faults:
     ) -> None:
         """Hold a firing for these seconds, until the condition is met, or until its fault is released or removed."""
         generation, firing.is_held = self.generation, True
+        active.held += 1
 
         def is_over() -> bool:
             return active.is_released or active.is_removed or self.generation != generation or is_met()
 
         self._changed()
-        await self.until(is_over, HELD_SECONDS_MAX if seconds is None else seconds)
-        firing.is_held = False
-        self._changed()
+        try:
+            await self.until(is_over, HELD_SECONDS_MAX if seconds is None else seconds)
+        finally:
+            firing.is_held = False
+            active.held -= 1
+            self._changed()
 
     def fired_for(self, request_ids: Collection[str]) -> Iterable[tuple[Active, Firing]]:
         """Yield the firings of requests with these ids."""
         for active in self:
             for firing in active.firings:
-                if firing.seen.request_id in request_ids:
+                if firing.request.request_id in request_ids:
                     yield active, firing
 
     def _changed(self) -> None:
         self.on_wire = any(
-            one.fault.edge in ON_WIRE and (not (one.is_spent or one.of_header) or any(map(_is_held, one.firings)))
-            for one in self
+            one.fault.edge in ON_WIRE and (one.held or not (one.is_spent or one.of_header)) for one in self
         )
+        self.on_webhooks = any(one.fault.edge == "webhook" and not one.is_spent for one in self)
         self.notify()
 
 
-def _is_held(firing: Firing) -> bool:
-    return firing.is_held
-
-
-def seen_terminal(firing: Firing) -> str:
-    """Return the terminal of a firing; empty if it is not known."""
-    return firing.seen.facts.get("terminal", "")
-
-
-def mine(active: Active, facts: Mapping[str, str]) -> bool:
+def is_owned_by(active: Active, facts: Mapping[str, str]) -> bool:
     """Return whether a fault is of the caller that has these facts."""
     return all(active.fault.match.get(name) == value for name, value in facts.items())
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from paydesk.core import faults
-from paydesk.core.errors import PROPERTY_VALUE, ErrorKind
-from paydesk.core.faults import EDGES, MATCHES, Edge, FaultRefused
+from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS, ErrorKind
+from paydesk.core.faults import EDGES, MATCHES, TIMES_MAX, Edge, FaultRefused
 from paydesk.core.ids import NUMBER_PATTERN
-from paydesk.platform.filters import Filters
 from paydesk.platform.operation import WAIT, Answer, Call, Query
-from paydesk_dev.faults.active import FAULTS_MAX, FIRINGS_MAX, Active, Faults, limited_to, mine
+from paydesk_dev import filters
+from paydesk_dev.faults.active import (
+    FAULTS_MAX,
+    FAULTS_OF_APPLICATION_MAX,
+    WAITING_MAX,
+    Active,
+    Faults,
+    is_owned_by,
+    limited_to,
+)
 from paydesk_dev.faults.requests import Requests
-from paydesk_dev.faults.schemas import ActiveFaults, NewFault, refused_field, shown
+from paydesk_dev.faults.schemas import ActiveFaults, NewFault, document_of, refused_field
 
 FAULT_NOT_FOUND = ErrorKind(
     "fault_not_found", 404, "There is no such fault.", advice="A restart and `paydesk faults clear` remove faults."
@@ -31,8 +39,8 @@ APPLICATION = Query(
 )
 FIRED = Query(
     "fired",
-    {"type": "integer", "minimum": 1, "maximum": FIRINGS_MAX, "default": 1},
-    "With `wait`: until it has fired so often.",
+    {"type": "integer", "minimum": 1, "maximum": TIMES_MAX, "default": 1},
+    "With `wait`: until this number of firings.",
 )
 
 
@@ -51,26 +59,37 @@ async def add(call: Call) -> Answer:
     active = call.shared.objects[Faults]
     if active.is_full:
         raise TOO_MANY_FAULTS.with_reason("too many faults")
-    return Answer(201, shown(active.add(limited_to(fault, own), call.now_ms)))
+    if own and sum(is_owned_by(one, _own(call, one.fault.edge)) for one in active) >= FAULTS_OF_APPLICATION_MAX:
+        message = f"There are {FAULTS_OF_APPLICATION_MAX} faults of this application already."
+        raise TOO_MANY_FAULTS.with_reason("too many faults of an application", message=message)
+    return Answer(201, document_of(active.add(limited_to(fault, own), call.now_ms)))
 
 
 async def find_all(call: Call) -> Answer:
     """List the faults, the oldest first."""
-    return Answer(200, ActiveFaults([shown(one) for one in _chosen(call)]))
+    return Answer(200, ActiveFaults([document_of(one, has_bodies=False) for one in _chosen(call)]))
 
 
 async def get(call: Call) -> Answer:
-    """Get a fault with its firings; with `wait`, once it has fired so often, or when the time is over."""
-    filters = Filters((WAIT, FIRED), call.query)
-    filters.refuse_faults()
-    fault, count = _find(call), filters.get(FIRED.name)
+    """Get a fault with its firings; with `wait`, once it has fired `fired` times, or when the time is over."""
+    values = filters.read((WAIT, FIRED), call.query)
+    fault, count, active = _find(call), values.get(FIRED.name), call.shared.objects[Faults]
+    if not values.get(WAIT.name):
+        return Answer(200, document_of(fault))
+    if active.waiting >= WAITING_MAX:
+        message = f"{WAITING_MAX} requests wait for firings already. Send the next one after one of them is answered."
+        raise TOO_MANY_REQUESTS.with_reason("too many requests wait", message=message, headers=(("retry-after", "5"),))
 
     def is_met() -> bool:
         has_gone = fault.is_removed or (call.disconnected is not None and call.disconnected())
         return has_gone or fault.fired >= count
 
-    await call.shared.objects[Faults].until(is_met, filters.get(WAIT.name))
-    return Answer(200, shown(fault))
+    active.waiting += 1
+    try:
+        await active.until(is_met, values.get(WAIT.name))
+    finally:
+        active.waiting -= 1
+    return Answer(200, document_of(fault))
 
 
 async def release(call: Call) -> Answer:
@@ -83,24 +102,23 @@ async def remove(call: Call) -> Answer:
     """Remove a fault, and return it with its firings. What it holds goes on."""
     fault = _find(call)
     call.shared.objects[Faults].remove(fault)
-    return Answer(200, shown(fault))
+    return Answer(200, document_of(fault))
 
 
 async def clear(call: Call) -> Answer:
     """Remove all faults, or those of an edge or an application, and return them with their firings."""
     chosen = _chosen(call)
     call.shared.objects[Faults].remove(*chosen)
-    return Answer(200, ActiveFaults([shown(one) for one in chosen]))
+    return Answer(200, ActiveFaults([document_of(one, has_bodies=False) for one in chosen]))
 
 
 def _chosen(call: Call) -> list[Active]:
-    filters = Filters((EDGE, APPLICATION), call.query)
-    filters.refuse_faults()
-    edge, application = filters.get(EDGE.name), filters.get(APPLICATION.name)
+    values = filters.read((EDGE, APPLICATION), call.query)
+    edge, application = values.get(EDGE.name), values.get(APPLICATION.name)
     return [
         one
         for one in call.shared.objects[Faults]
-        if mine(one, _own(call, one.fault.edge))
+        if is_owned_by(one, _own(call, one.fault.edge))
         and edge in (None, one.fault.edge)
         and application in (None, one.fault.match.get("application"))
     ]
@@ -109,15 +127,15 @@ def _chosen(call: Call) -> list[Active]:
 def _find(call: Call) -> Active:
     """Return the fault of the path. Raises `FAULT_NOT_FOUND`, also if it is another's."""
     fault = call.shared.objects[Faults].find(call.path)
-    if fault is None or not mine(fault, _own(call, fault.fault.edge)):
+    if fault is None or not is_owned_by(fault, _own(call, fault.fault.edge)):
         raise FAULT_NOT_FOUND.with_reason("unknown, removed or another's")
     return fault
 
 
 def _own(call: Call, edge: Edge) -> dict[str, str]:
-    """Return what a fault of the caller must match; nothing for an operator."""
+    """Return what a fault of the caller must match, also that it disturbs no live request; nothing for an operator."""
     caller = call.caller
     if caller.operator_id:
         return {}
-    own = {"application": str(caller.application_id), "seller": str(caller.seller_id)}
+    own = {"application": str(caller.application_id), "seller": str(caller.seller_id), "mode": "test"}
     return {name: value for name, value in own.items() if name in MATCHES[edge]}

@@ -6,6 +6,7 @@ import re
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,10 @@ from starlette.routing import compile_path
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
-from paydesk.core.faults import EVERY, Edge, Fault, FaultRefused
+from paydesk.core.faults import ANY_REQUEST, EDGES, VALUE_CHARACTERS_MAX, Edge, Fault, FaultRefused
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
+from paydesk.engine.webhooks.schemas import ACTIONS_OF
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -25,7 +27,7 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import ON_WIRE, Seen
+from paydesk_dev.faults.active import RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
 _BY_ORDER = {"terminal", "reference", "application"}
@@ -33,12 +35,12 @@ _BY_ORDER = {"terminal", "reference", "application"}
 
 ELSEWHERE: Mapping[Edge, str] = {
     "acquirer": "the simulated acquirer has rules, PAYDESK_SIMULATOR_SCRIPT",
-    "webhook": "a subscription has its fault, `paydesk webhooks fault`",
 }
-"""Where the faults of the other edges are set."""
+"""Where the faults of edges without faults here are set."""
 
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
+_NOTIFIED = tuple(action for actions in ACTIONS_OF.values() for action in actions)
 _PARAMETER, _ACCESS_TOKEN = re.compile(r"\{[^}]*\}"), re.compile(ACCESS_TOKEN_PATTERN)
 
 
@@ -89,9 +91,14 @@ class Requests:
 
     def checked(self, fault: Fault) -> Fault:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
-        if fault.edge not in ON_WIRE:
-            raise FaultRefused("edge", f"must be {' or '.join(ON_WIRE)}: {ELSEWHERE[fault.edge]}")
-        if fault.request == EVERY:
+        if fault.edge in ELSEWHERE:
+            own = [edge for edge in EDGES if edge not in ELSEWHERE]
+            raise FaultRefused("edge", f"must be one of {', '.join(own)}: {ELSEWHERE[fault.edge]}")
+        if fault.request == ANY_REQUEST:
+            return fault
+        if fault.edge == "webhook":
+            if fault.request not in _NOTIFIED:
+                raise FaultRefused("request", f"must be * or one of {', '.join(_NOTIFIED)} at the edge webhook")
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
         rows = [row for row in self._rows if row.name in names]
@@ -102,7 +109,9 @@ class Requests:
         return replace(fault, request=name)
 
 
-async def seen(received: Received, shared: Shared, request_id: str, wanted: AbstractSet[str]) -> Seen:
+async def describe_request(
+    received: Received, shared: Shared, request_id: str, wanted: AbstractSet[str]
+) -> RequestFacts:
     """Return what faults may match. `wanted`: the names that some fault matches, of which a few need the database."""
     request, facts = Request(received.scope), dict[str, str]()
     document, operation = received.document, received.operation
@@ -110,20 +119,21 @@ async def seen(received: Received, shared: Shared, request_id: str, wanted: Abst
         facts |= _of_till(request, document)
     elif operation.surface == "device" and "authorization" in request.headers:
         token = request.headers["authorization"].partition(" ")[2].strip()
-        try:
+        with suppress(Refusal, Unavailable, Locked):  # The application refuses it.
             caller = await shared.objects[Callers].authenticate["device"](token, shared.clock.now_ms())
             facts |= {"terminal": caller.terminal_id, "seller": str(caller.seller_id)}
-        except (Refusal, Unavailable, Locked):
-            pass  # The application refuses it.
     facts |= _of_order(received.parameters, document)
     missing = wanted & _BY_ORDER - facts.keys()
     if missing and "order" in facts and "seller" in facts:
         seller_id, order_id = int(facts["seller"]), facts["order"]
-        row = await shared.database.read(lambda tx: tx.one(OF_ORDER, seller_id, order_id))
-        found = dict(zip(("terminal", "reference", "application"), map(str, row or ()), strict=False))
-        facts |= {name: value for name, value in found.items() if name in missing}
+        with suppress(Unavailable, Locked):  # The application answers that.
+            row = await shared.database.read(lambda tx: tx.one(OF_ORDER, seller_id, order_id))
+            of_order = zip(("terminal", "reference", "application"), row or (), strict=False)
+            facts |= {name: str(value) for name, value in of_order if name in missing and value is not None}
+    # A longer value matches no fault, and is not kept.
+    facts = {name: value for name, value in facts.items() if len(value) <= VALUE_CHARACTERS_MAX}
     key = request.headers.get("x-idempotency-key", "")
-    return Seen(received.edge, (operation.name,), facts, request_id, redacted(key) if key else "")
+    return RequestFacts(received.edge, (operation.name,), facts, request_id, redacted(key)[:VALUE_CHARACTERS_MAX])
 
 
 def _of_till(request: Request, document: Mapping[str, Any]) -> dict[str, str]:
@@ -131,8 +141,8 @@ def _of_till(request: Request, document: Mapping[str, Any]) -> dict[str, str]:
     facts = {}
     match = _ACCESS_TOKEN.fullmatch(request.headers.get("authorization", "").partition(" ")[2].strip())
     if match is not None:
-        _, application, *_, seller = match[0].split("-")
-        facts = {"application": application, "seller": seller}
+        prefix, application, *_, seller = match[0].split("-")
+        facts = {"application": application, "seller": seller, "mode": "test" if prefix == "TEST" else "live"}
     grants = ("refresh_token", "code", "token")
     sellers = (ids.seller_of(str(document[name])) for name in grants if name in document)
     point = document.get("config", {})

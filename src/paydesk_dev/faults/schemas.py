@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.faults import EDGES, PER, FaultRefused
+from paydesk.core.faults import EDGES, MATCHES, PER, FaultRefused, json_or_text
 from paydesk.core.model import Model
 from paydesk.core.response import Count, Response, Time, one_of
-from paydesk_dev.faults.active import Active, Firing, seen_terminal
+from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, Active, Firing
 
-_EVERY = "One of so many matching requests is disturbed."
-_MATCH = "Only requests with all of these values."
-
-
-class FaultMatch(Model):
-    """The requests that a fault counts; of a call that names an order alone, terminal and reference are looked up."""
-
-    application: str | None = Field(None, description="The `client_id`.")
-    seller: str | None = Field(None, description="The `user_id`.")
-    terminal: str | None = None
-    reference: str | None = Field(None, description="The `external_reference` of the order.")
-    order: str | None = None
-    grant: str | None = Field(None, description="The `grant_type` of a request for tokens.")
-    subscription: str | None = None
-    card: str | None = None
+_EVERY = "One of this number of matching requests is disturbed."
+_TIMES = "Maximum number of firings; 0: without end."
+_MATCH = (
+    "Only requests with all of these values: `application` is a `client_id`, `seller` a `user_id`, `mode` test or live,"
+    " `reference` an `external_reference`, `grant` a `grant_type`. Terminal and reference of a request that names an"
+    " order alone are looked up."
+)
+_NAMES: list[JsonValue] = list(dict.fromkeys(name for names in MATCHES.values() for name in names))
 
 
 class NewFault(Model):
@@ -44,10 +36,12 @@ class NewFault(Model):
         examples=["answer_lost"],
         max_length=200,
     )
-    match: FaultMatch | None = Field(None, description=_MATCH)
+    match: dict[str, str] | None = Field(
+        None, description=_MATCH, max_length=len(_NAMES), json_schema_extra={"propertyNames": {"enum": _NAMES}}
+    )
     every: int | None = Field(None, description=f"{_EVERY} Default: 1, each.")
-    times: int | None = Field(None, description="How often it fires; 0: without end. Default: 1.")
-    skip: int | None = Field(None, description="So many matching requests pass first.")
+    times: int | None = Field(None, description=f"{_TIMES} Default: 1.")
+    skip: int | None = Field(None, description="The number of matching requests that pass first.")
     delay: float | None = Field(
         None, description="Seconds. `late` and `slow` without it are held until the release, for 60 s at most."
     )
@@ -63,7 +57,12 @@ class FiringResult(Response, frozen=True):
     """The answer of a disturbed request as the service made it."""
 
     status: int
-    body: Annotated[Any, Meta(description="JSON, or text that is not JSON. Without secrets.")]
+    body: Annotated[
+        Any,
+        Meta(
+            description=f"JSON, or text. Without secrets, and not in lists; cut at {BODY_CHARACTERS_MAX:,} characters."
+        ),
+    ] = None
 
 
 class FaultFiring(Response, frozen=True, kw_only=True):
@@ -93,12 +92,13 @@ class ActiveFault(Response, frozen=True, kw_only=True):
     kind: str
     match: Annotated[dict[str, str], Meta(description=_MATCH)]
     every: Annotated[int, Meta(description=_EVERY)]
-    times: Annotated[int, Meta(description="How often it fires; 0: without end.")]
+    times: Annotated[int, Meta(description=_TIMES)]
     skip: int
     per: Annotated[str, one_of(PER)]
     line: Annotated[str, Meta(description="The same fault in one line, as commands and settings have it.")]
     created_date: Time
     matched: Annotated[Count, Meta(description="The matching requests so far.")]
+    fired_count: Annotated[Count, Meta(description="Its firings so far.")]
     fired: Annotated[list[FaultFiring], Meta(description="The last 200 firings, in their order.")]
     delay: float | None = None
     seed: int | None = None
@@ -112,8 +112,8 @@ class ActiveFaults(Response, frozen=True):
     data: list[ActiveFault]
 
 
-def shown(active: Active) -> ActiveFault:
-    """Return the document of a fault."""
+def document_of(active: Active, *, has_bodies: bool = True) -> ActiveFault:
+    """Return the document of a fault, with the bodies of answers or without."""
     fault = active.fault
     return ActiveFault(
         id=active.id,
@@ -128,7 +128,8 @@ def shown(active: Active) -> ActiveFault:
         line=fault.line,
         created_date=rfc3339(active.created_ms),
         matched=active.matched,
-        fired=[_fired(firing) for firing in active.firings],
+        fired_count=active.fired,
+        fired=[_fired(firing, has_bodies=has_bodies) for firing in active.firings],
         delay=fault.delay,
         seed=fault.seed,
         status=fault.status,
@@ -141,27 +142,20 @@ def refused_field(error: FaultRefused) -> str:
     return f"'$.{error.field}' - {error.rule}"
 
 
-def _fired(firing: Firing) -> FaultFiring:
+def _fired(firing: Firing, *, has_bodies: bool) -> FaultFiring:
     answer = None
     if firing.answer is not None:
         status, text = firing.answer
-        answer = FiringResult(status, _json_or_text(text))
+        answer = FiringResult(status, json_or_text(text) if text and has_bodies else None)
     return FaultFiring(
         number=firing.number,
         kind=str(firing.kind),
         time=rfc3339(firing.time_ms),
-        request_id=firing.seen.request_id,
+        request_id=firing.request.request_id,
         operation=firing.operation,
         held=firing.is_held,
-        key=firing.seen.key or None,
+        key=firing.request.key or None,
         order=firing.order or None,
-        terminal=seen_terminal(firing) or None,
+        terminal=firing.terminal or None,
         answer=answer,
     )
-
-
-def _json_or_text(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError:
-        return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from paydesk.platform.operation import Operation
 
 RETRY_SECONDS = 1
 PIECES = 20
-"""A dribbled answer comes in so many pieces."""
+"""The number of pieces of a dribbled answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ def refusal_of(fault: Fault, kind: Kind, operation: Operation) -> Refusal:
 
 
 def changed(answer: Answer, fault: Fault, kind: Kind) -> Answer:
-    """Return the answer as a kind changes it; as it is if it has no JSON object."""
-    document = answer.document
-    if document is None:
+    """Return the answer as a kind changes it; as it is if it has no JSON object, and no refusal with other values."""
+    document, is_success = answer.document, 200 <= answer.status < 300
+    if document is None or not (is_success or kind.name == "broken_json"):
         return answer
     match kind.name:
         case "broken_json":
@@ -116,11 +117,18 @@ def _put(document: Any, pointer: str, value: Any) -> None:
         document = _member(document, part)
     if isinstance(document, dict):
         document[last] = value
-    elif isinstance(document, list) and last.isdigit() and int(last) < len(document):
-        document[int(last)] = value
+    elif (index := _index(document, last)) is not None:
+        document[index] = value
 
 
 def _member(document: Any, part: str) -> Any:
     if isinstance(document, dict):
         return document.get(part)
-    return document[int(part)] if isinstance(document, list) and part.isdigit() and int(part) < len(document) else None
+    index = _index(document, part)
+    return None if index is None else document[index]
+
+
+def _index(document: Any, part: str) -> int | None:
+    """Return the index of a list's element; None if there is none."""
+    is_index = isinstance(document, list) and re.fullmatch("[0-9]{1,6}", part) and int(part) < len(document)
+    return int(part) if is_index else None

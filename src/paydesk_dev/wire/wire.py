@@ -1,36 +1,32 @@
 """The Wire: requests of tills and terminals pass it before the application, and their answers after it.
 
 Without a fault and without the header `Paydesk-Fault` a request passes by. Otherwise it is read as a whole and counted;
-one that a fault meets is lost, delayed or refused, or the application runs and its answer is lost, delayed or changed.
+one that a fault disturbs is lost, delayed or refused, or the application runs and its answer is lost, late or changed.
 A sender that has hung up changes nothing of that: what arrives late takes effect.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from paydesk.core import faults, runtime
 from paydesk.core.errors import BAD_REQUEST, Refusal
 from paydesk.core.faults import MATCHES, FaultRefused
 from paydesk.core.text.redaction import redacted_body
-from paydesk.platform.http import request_log
 from paydesk.platform.http.asgi import BREAK, ASGIApp, Message, Receive, Scope, Send
-from paydesk.platform.http.recording import recorder
-from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.recording.refused import note_refused
 from paydesk.platform.http.reply import Reply, refused, request_id, send_reply
 from paydesk.platform.http.request import IN_PROCESS, Request
 from paydesk.platform.http.surfaces import POLICIES, Callers
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import ON_WIRE, Active, Faults, Firing, Seen, limited_to, seen_terminal
-from paydesk_dev.faults.requests import Received, Requests, seen
+from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, ON_WIRE, Active, Faults, Firing, RequestFacts, limited_to
+from paydesk_dev.faults.requests import Received, Requests, describe_request
 from paydesk_dev.wire.answers import Answer, changed, pieces, refusal_of
 
-HEADER = b"paydesk-fault"
-PASSING = b"none"
-"""The value of the header with which a request passes by, whatever the faults are."""
+HEADER, NO_FAULT = b"paydesk-fault", b"none"
 _IDENTITY = b"x-request-id"
 
 
@@ -41,56 +37,62 @@ class Wire:
         self._app, self._shared = app, shared
         self._faults, self._requests = shared.objects[Faults], shared.objects[Requests]
         self._faults.bind(shared.database.signals)
-        self._answered = Counter[str]()
-        """The requests of each terminal that were answered."""
+        self._overtaken = dict[Firing, bool]()
+        """The requests that wait for a later one of their terminals, and whether it was answered."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Pass a request on."""
-        header = dict(scope["headers"]).get(HEADER)
-        if (self._faults.on_wire or header is not None) and header != PASSING and IN_PROCESS not in scope:
-            return self._meet(scope, receive, send)
+        """Pass a request on. One with the header `Paydesk-Fault: none` counts for no fault."""
+        if IN_PROCESS not in scope:
+            header = dict(scope["headers"]).get(HEADER)
+            if (self._faults.on_wire or header is not None) and header != NO_FAULT:
+                return self._handle(scope, receive, send, header)
         return self._app(scope, receive, send)
 
-    async def _meet(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read a request that a fault may meet, and pass it on, or let the fault disturb it."""
-        found, header = self._requests.find(scope["method"], scope["path"]), dict(scope["headers"]).get(HEADER)
-        if found is None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, header: bytes | None) -> None:
+        """Read a request that a fault may disturb; pass it on, or apply the fault."""
+        operation = self._requests.find(scope["method"], scope["path"])
+        if operation is None:
             await self._app(scope, receive, send)
             return
-        messages = await _read(receive, self._requests.body_bytes_max(found[0]))
+        messages = await _read(receive, self._requests.body_bytes_max(operation[0]))
+        if messages[-1]["type"] == "http.disconnect":
+            await self._app(scope, _replayed(messages, receive), send)
+            return
         raw = b"".join(one.get("body", b"") for one in messages)
         identity = _identify(scope, checked=self._shared.settings.card_numbers_refused_in_references)
-        exchange = _Exchange(self._app, self._shared, Received(*found, scope, raw), messages, send, identity)
-        wanted = {name for edge in ON_WIRE for name in self._faults.matched_names(edge)}
-        about = await seen(exchange.received, self._shared, identity, wanted)
-        terminal, now_ms = about.facts.get("terminal", ""), self._shared.clock.now_ms()
+        exchange = _Exchange(self._app, self._shared, Received(*operation, scope, raw), messages, send, identity)
+        names = {name for edge in ON_WIRE for name in self._faults.matched_names(edge)}
+        request = await describe_request(exchange.received, self._shared, identity, names)
+        terminal = request.facts.get("terminal") if request.edge == "terminal" else None
+        overtaken = [one for one in self._overtaken if terminal and terminal == one.request.facts.get("terminal")]
         try:
-            taken = self._take(about, found[0].name, header, now_ms)
+            fired = self._fire(request, operation[0].name, header)
         except FaultRefused as error:
             await exchange.refuse(BAD_REQUEST.with_reason("Paydesk-Fault", message=f"Paydesk-Fault: {error}."))
             return
         try:
-            if taken is None:
+            if fired is None:
                 await self._app(scope, _replayed(messages, receive), send)
             else:
-                await self._disturb(exchange, *taken)
+                await self._apply(exchange, *fired)
         finally:
-            if exchange.received.edge == "terminal":
-                self._answered[terminal] += 1
+            self._overtaken.update((one, True) for one in overtaken if one in self._overtaken)
+            if overtaken:
                 self._faults.notify()
 
-    def _take(self, about: Seen, operation: str, header: bytes | None, now_ms: int) -> tuple[Active, Firing] | None:
-        """Return the firing of the request. Raises `FaultRefused` for a mistake in its header."""
+    def _fire(self, request: RequestFacts, operation: str, header: bytes | None) -> tuple[Active, Firing] | None:
+        """Return the fault of the request with its firing. Raises `FaultRefused` for a mistake in its header."""
+        now_ms = self._shared.clock.now_ms()
         if header is None:
-            return self._faults.take(about, operation, now_ms)
-        fault = faults.parse(f"{about.edge} {operation} {header.decode('latin-1')}")
-        own = {name: about.facts[name] for name in ("application", "seller") if name in about.facts}
-        own = {name: value for name, value in own.items() if name in MATCHES[about.edge]}
+            return self._faults.take(request, operation, now_ms)
+        fault = faults.parse_header(request.edge, operation, header.decode("latin-1"))
+        own = {name: request.facts[name] for name in ("application", "seller") if name in request.facts}
+        own = {name: value for name, value in own.items() if name in MATCHES[request.edge]}
         active = self._faults.add(limited_to(fault, own), now_ms, of_header=True)
-        return active, self._faults.begin(active, about, operation, now_ms)
+        return active, self._faults.begin(active, request, operation, now_ms)
 
-    async def _disturb(self, exchange: _Exchange, active: Active, firing: Firing) -> None:
-        """Let the fault happen."""
+    async def _apply(self, exchange: _Exchange, active: Active, firing: Firing) -> None:
+        """Apply the fault to the request."""
         fault, kind = active.fault, firing.kind
         delay = fault.delay_of(kind)
         match kind.name:
@@ -108,17 +110,20 @@ class Wire:
                 if kind.name == "late":
                     await self._faults.pause(active, firing, delay)
                 else:
-                    await self._overtaken(active, firing, delay)
+                    await self._wait_for_later(active, firing, delay)
                 firing.ran_ms = self._shared.clock.now_ms()
-        answers = await asyncio.gather(*(exchange.run() for _ in range(2 if kind.name == "twice" else 1)))
-        answer = next((one for one in answers if one is not None), None)
-        if answer is None:
-            return
+        runs = (exchange.run() for _ in range(2 if kind.name == "twice" else 1))
+        answers = await asyncio.gather(*runs, return_exceptions=True)
+        answer = next((one for one in answers if isinstance(one, Answer)), None)
         if kind.name in ("late", "out_of_order"):
             self._keep(firing, answer)
         else:
             self._note(active, firing, answer)
-        await self._give(exchange, active, firing, answer)
+        if answer is not None:
+            await self._give(exchange, active, firing, answer)
+        for error in answers:
+            if isinstance(error, BaseException):
+                raise error
 
     async def _give(self, exchange: _Exchange, active: Active, firing: Firing, answer: Answer) -> None:
         """Send the answer as the fault lets it come."""
@@ -145,11 +150,13 @@ class Wire:
             case _:
                 await exchange.give(answer, [answer.body])
 
-    async def _overtaken(self, active: Active, firing: Firing, delay: float | None) -> None:
-        """Hold a terminal's request until a later one of the same terminal was answered, at most for the delay."""
-        terminal = seen_terminal(firing)
-        before = self._answered[terminal]
-        await self._faults.pause(active, firing, delay, lambda: self._answered[terminal] > before)
+    async def _wait_for_later(self, active: Active, firing: Firing, delay: float | None) -> None:
+        """Hold a terminal's request until one that it sent later was answered, at most for the delay."""
+        self._overtaken[firing] = False
+        try:
+            await self._faults.pause(active, firing, delay, lambda: self._overtaken[firing])
+        finally:
+            del self._overtaken[firing]
 
     def _note(self, active: Active, firing: Firing, answer: Answer | None) -> None:
         self._keep(firing, answer)
@@ -160,14 +167,14 @@ class Wire:
         if answer is None:
             return
         text = redacted_body(answer.body.decode("utf-8", "replace"), is_answer=True)
-        firing.answer = answer.status, text
+        firing.answer = answer.status, text[:BODY_CHARACTERS_MAX]
         created = (answer.document or {}).get("id", "") if answer.status == 201 else ""
         if str(created).startswith("ORD"):
             firing.order = str(created)
 
 
 class _Exchange:
-    """A request that a fault may disturb, and the way of its answer."""
+    """A request that a fault may disturb, and its answer."""
 
     def __init__(
         self,
@@ -226,19 +233,12 @@ class _Exchange:
         """Log and record a request that does not reach the application; a status of 0 is none."""
         received, shared = self.received, self._shared
         request, operation = Request(received.scope), received.operation
-        request.raw, settings = received.raw, shared.settings
+        request.raw = received.raw
         authenticate = shared.objects[Callers].authenticate.get(operation.surface)
-        try:
+        with suppress(Refusal, Unavailable, Locked):  # It is recorded without its caller.
             token = request.bearer()
             request.caller = await authenticate(token, shared.clock.now_ms()) if authenticate and token else None
-        except (Refusal, Unavailable, Locked):
-            pass  # It is recorded without its caller.
-        address = request.client_address(settings.trusted_proxies)
-        if reply.status:
-            request_log.write(request.method, request.path, reply.status, self._identity, self._started,
-                              reply.refusal, address, request.identity)  # fmt: skip
-        if recorder.is_recorded(operation):
-            shared.objects[RequestRecorder].note(operation.name, request, reply, self._identity, address, self._started)
+        note_refused(shared, operation, request, reply, self._identity, self._started)
 
     def break_off(self, *, reset: bool) -> None:
         """Break the connection: reset it, or close it after what was sent."""

@@ -142,8 +142,10 @@ class EvictableProtocol(HttpToolsProtocol):
         """Break the connection under its running request: reset it, or close it after what was sent."""
         assert self._running is not None, "an application calls it"
         self._running.disconnected = True
+        if self.transport.is_closing():
+            return
         if not reset:
-            self.transport.close()
+            self.close()
             return
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)

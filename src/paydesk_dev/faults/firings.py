@@ -66,7 +66,7 @@ async def _fired(shared: Shared, _: Transaction, requests: Sequence[RecordedRequ
 
 def _is_of(firing: Firing, request: RecordedRequest) -> bool:
     status = firing.answer[0] if firing.answer is not None else 0
-    return (firing.seen.request_id, status) == (request.request_id, request.status)
+    return (firing.request.request_id, status) == (request.request_id, request.status)
 
 
 FIRED = Extra(RecordedRequest, "fault", Annotated[FiredFault, Meta(description="In development.")] | None, _fired)
