@@ -27,16 +27,12 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import ON_WIRE, RequestFacts
+from paydesk_dev.faults import webhooks
+from paydesk_dev.faults.active import RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
 _BY_ORDER = {"terminal", "reference", "application"}
 """What is looked up by the order if a fault matches it."""
-
-ELSEWHERE: Mapping[Edge, str] = {
-    "webhook": "a subscription has its fault, `paydesk webhooks fault`",
-}
-"""Where the faults of the other edges are set."""
 
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
@@ -92,8 +88,8 @@ class Requests:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
         if fault.edge == "acquirer":
             return acquirer.checked(fault)
-        if fault.edge not in ON_WIRE:
-            raise FaultRefused("edge", f"must be {' or '.join(ON_WIRE)}: {ELSEWHERE[fault.edge]}")
+        if fault.edge == "webhook":
+            return webhooks.checked(fault)
         if fault.request == ANY_REQUEST:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}

@@ -44,7 +44,7 @@ SECTIONS = (
         DEVELOPMENT,
         "Clock, faults, inbox",
         "development (?!public /dev/docs)",
-        ("faults", "webhook-faults", "simulator"),
+        ("faults", "simulator"),
     ),
 )
 """In the order of the sidebar. An operation is in the first section that matches it, or on no page."""
