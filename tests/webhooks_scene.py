@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -227,15 +228,17 @@ async def worker(
     resolver: CheckedResolver | None = None,
     development: bool = False,
     keys: Keys = KEYS,
+    faults: Any = None,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
     """Yield a worker that the test steps; one for `development` has the kit's courier, which applies faults."""
     settings = Settings.model_validate(overrides)
     objects = Objects()
     if development:
-        from paydesk_dev.faults.courier import COURIER
+        from paydesk_dev.faults.active import Faults
+        from paydesk_dev.faults.webhooks import Webhooks
 
-        objects = Objects(COURIER)
+        objects = Objects(Webhooks(faults or Faults()).courier)
     context = WorkerContext(
         database, settings, clock, keys, loopback_allowed=True, development=development, objects=objects
     )

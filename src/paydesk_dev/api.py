@@ -8,8 +8,8 @@ from paydesk.service.api import Api
 from paydesk_dev.console.page import OPERATIONS as CONSOLE
 from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
 from paydesk_dev.faults.acquirer import AT_ACQUIRER
-from paydesk_dev.faults.documents import FAULT
-from paydesk_dev.faults.shown import FIRED
+from paydesk_dev.faults.firings import FIRED
+from paydesk_dev.faults.subscriptions import FAULT, FORMS
 from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
 from paydesk_dev.operator_rows import OPERATIONS as OPERATORS
 from paydesk_dev.resending.from_docs import OPERATIONS as FROM_DOCS
@@ -20,6 +20,6 @@ html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 
 API = Api(
     (*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS),
-    (*CONSOLE_KEY, *CONSOLE, *SENDING, *FROM_DOCS),
+    (*CONSOLE_KEY, *CONSOLE, *FORMS, *SENDING, *FROM_DOCS),
     lambda row: FIRED.extend(AT_ACQUIRER.extend(FAULT.extend(row))),
 )

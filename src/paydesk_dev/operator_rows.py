@@ -11,7 +11,7 @@ from paydesk.operators.terminals.operations import TERMINAL
 from paydesk.operators.words import Words
 from paydesk.platform.operation import Operation
 from paydesk_dev import codes
-from paydesk_dev.faults.operations import OPERATIONS as FAULTS
+from paydesk_dev.faults.subscriptions import RETIRED as FAULTS
 from paydesk_dev.resending import delivery as sent_elsewhere
 from paydesk_dev.resending import request as sent_again
 from paydesk_dev.virtual.api import handlers as virtual

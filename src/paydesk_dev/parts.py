@@ -13,14 +13,12 @@ from paydesk.service.compose import Parts
 from paydesk_dev.api import API
 from paydesk_dev.console import terminals
 from paydesk_dev.credentials_file import KeptCredentials
-from paydesk_dev.faults import console as faults_console
-from paydesk_dev.faults import shown as fired
+from paydesk_dev.faults import firings, subscriptions
 from paydesk_dev.faults.acquirer import AcquirerFaults
 from paydesk_dev.faults.active import Faults
-from paydesk_dev.faults.courier import COURIER
-from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
 from paydesk_dev.faults.requests import Requests
+from paydesk_dev.faults.webhooks import Webhooks
 from paydesk_dev.resending import from_docs
 from paydesk_dev.resending import page as resending
 from paydesk_dev.virtual.fleet import Fleet
@@ -29,7 +27,7 @@ from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.wire.wire import Wire
 
 _ADDITIONS = Additions(
-    {**faults_console.ADDITIONS, **fired.ADDITIONS, **resending.ADDITIONS, **terminals.ADDITIONS},
+    {**subscriptions.ADDITIONS, **firings.ADDITIONS, **resending.ADDITIONS, **terminals.ADDITIONS},
     ((terminals.SECTION, "Development", terminals.PATH, "flask"),),
 )
 
@@ -58,9 +56,10 @@ def parts(
     kept = next((one for one in objects if isinstance(one, KeptCredentials)), None)
     if kept is not None:
         objects = (*objects, from_docs.at_hand(kept))
+    hooks = (Webhooks(faults).courier, subscriptions.repairs(faults), _ADDITIONS, AcquirerFaults(faults))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, _ADDITIONS, requests, faults, AcquirerFaults(faults), *objects),
+        objects=(*hooks, requests, faults, *objects),
         wire=lambda app, shared: Wire(HeldAnswers(app, shared), shared),
         development=True,
         loopback_allowed=True,

@@ -18,8 +18,7 @@ from paydesk.engine.webhooks.delivery.send import Request
 from paydesk.operators.subscriptions.looks import host
 from paydesk.operators.webhooks.page import DELIVERIES_MAX, SUBSCRIPTIONS_MAX
 from paydesk.platform.storage.database import Database
-from paydesk_dev.faults import store as fault_store
-from paydesk_dev.faults.kinds import DROPPED, Fault
+from paydesk_dev.faults.webhooks import DROPPED
 from service import Service, running
 from webhooks_scene import subscribe
 
@@ -372,12 +371,12 @@ async def test_faults_in_development(database: Database) -> None:
     """Set and cleared, with a sentence; a wrong number is refused; in production there is no such page."""
     async with desk(database, development=True) as one:
         browser = await one.console()
-        status, why = await browser.refused(f"{one.page}/fault", kind="late", every="0")
-        assert (status, why) == (400, "The number must be greater than or equal to 1.")
-        assert "fault is set" in await browser.done(f"{one.page}/fault", kind="late", every="3", delay_seconds="20")
+        status, why = await browser.refused(f"{one.page}/fault", kind="late", every="0", delay="20")
+        assert (status, why) == (400, "The number must be a whole number from 1 to 1000.")
+        assert "fault is set" in await browser.done(f"{one.page}/fault", kind="late", every="3", delay="20")
         text = main_of(await browser.open(one.page))
         assert "one of every 3 notifications" in text
-        assert "The delay is 20 s" in text
+        assert "delay=20s" in text
         assert "Clear the fault, then send them again." in text
         viewer = await one.console("viewer")
         page = await viewer.open(one.page)
@@ -402,7 +401,7 @@ async def test_no_faults_in_production(database: Database) -> None:
     """Neither the page nor a link to it, nor a word about a fault that is stored."""
     async with desk(database) as one:
         browser = await one.console()
-        await database.write(lambda tx: fault_store.set_fault(tx, one.subscription_id, Fault("drop", 1)))
+        await one.service.scene.run("""UPDATE subscriptions SET fault = '{"kind":"drop","every":1}'""")
         for path in ("/console/webhooks", one.page):
             assert "fault" not in main_of(await browser.open(path)).lower()
         assert (await browser.get(f"{one.page}/fault")).status == 404

@@ -44,7 +44,6 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_operator_subscription": {"url": "https://8.8.8.8/hooks"},
     "operator_change_subscription": {"url": "https://8.8.8.8/other", "actions": ["order.processed"]},
-    "operator_set_fault": {"kind": "late"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},

@@ -121,15 +121,6 @@ async def test_orders_and_what_depends_on_them_are_removed(one: Resettable) -> N
     assert (await one.service.create(terminal)).status == 201
 
 
-async def test_faults_count_notifications_anew(one: Resettable) -> None:
-    """A test that starts with a reset sees the same notifications affected each time."""
-    await one.subscribe()
-    await one.service.scene.run("UPDATE subscriptions SET fault_count = 2")
-    assert (await one.reset()).status == 204
-    rows = await one.service.database.read(lambda tx: tx.all("SELECT fault_count FROM subscriptions"))
-    assert {tuple(row) for row in rows} == {(0,)}
-
-
 async def test_removed_order_is_unknown(one: Resettable) -> None:
     """Its idempotency key is free, and its terminal takes another order."""
     terminal, key = await one.service.terminal(), str(uuid.uuid4())

@@ -28,9 +28,6 @@ from till_client import Document, rows  # noqa: E402
 from till import Till  # noqa: E402
 
 PATHS = all_paths()
-AWAITED: set[str] = set()
-"""The paths whose steps the virtual terminal does not have yet."""
-
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
@@ -49,8 +46,6 @@ def test_the_till_of_the_example_ends_each_path_as_it_has_to(path_id: str, servi
 def _problems(
     play: Play, folder: Path, till: type[Till] = Till, client: type[KilledClient] = KilledClient
 ) -> list[str]:
-    if play.path.id in AWAITED or any(step.line.startswith("webhook") for step in play.path.steps):
-        pytest.skip("the faults of the acquirer and of webhooks are awaited")
     played = PlayedTill(play, folder / "till.db", till, client)
     try:
         return play.run(played)

@@ -86,7 +86,6 @@ ALLOWED = {
     "engine.webhooks.delivery.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "engine.webhooks.delivery.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
     "paydesk_dev.conformance.acquirers.kit.JOBS": _KITS,
-    "paydesk_dev.faults.store.FORGET": "changes the pending deliveries of one subscription, in development",
     "engine.webhooks.delivery.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
     "engine.payments.jobs.RELEASE_ALL": "releases the claims of a killed node, on SQLite, which has only one",
     "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (

@@ -27,8 +27,6 @@ WRITTEN = {
     "pairings.approve": "terminals pair",
     "pairings.deny": "terminals pair --deny",
     "sessions.end": "sessions end",
-    "subscriptions.clear_fault": "webhooks fault clear",
-    "subscriptions.set_fault": "webhooks fault",
     "terminals.create": "terminals create --virtual",
     "terminals.release": "terminals release",
 }

@@ -42,6 +42,7 @@ MATCHES: Mapping[Edge, tuple[str, ...]] = {
     "webhook": ("application", "seller", "mode", "order", "subscription"),
 }
 MODES = ("test", "live")
+PAID_ACTIONS = ("order.processed", "order.refunded", "order.refund_failed")
 ACQUIRER_REQUESTS = ("payment", "inquiry", "confirm", "refund", "reversal")
 PER = ("all", "key")
 HEADER_FIELDS = ("delay", "status", "set")
@@ -166,6 +167,7 @@ def create(edge: str, request: str, kind: str, match: Mapping[str, str] | None =
         known["delay"] = round(known["delay"], 3) or 0.0
     fault = Fault(edge=edge, request=request, kinds=kinds, match=match or {}, **known)
     _check_beside(fault)
+    _check_actions(fault)
     return fault
 
 
@@ -240,6 +242,8 @@ def _words(line: str, form: str, least: int) -> list[str]:
 
 def _kind(edge: Edge, word: str) -> Kind:
     name, _, argument = word.partition(":")
+    if (edge, name) == ("webhook", "drop"):
+        name = "reset"  # Its earlier name.
     if name not in KINDS or edge not in KINDS[name]:
         own = [one for one, edges in KINDS.items() if edge in edges]
         raise FaultRefused("kind", f"must be one of {', '.join(own)} at the edge {edge}, not {name!r:.40}")
@@ -290,6 +294,15 @@ def _check_beside(fault: Fault) -> None:
         raise FaultRefused("set", f"is too long: the fault in one line has at most {LINE_CHARACTERS_MAX} characters")
     if fault.per not in PER or (fault.per == "key" and fault.edge != "acquirer"):
         raise FaultRefused("per", "must be all, or at the edge acquirer key")
+
+
+def _check_actions(fault: Fault) -> None:
+    """Check the notifications that a kind can disturb. Raises `FaultRefused`."""
+    names = [kind.name for kind in fault.kinds]
+    if "before_answer" in names and (len(names) > 1 or fault.request not in (ANY_REQUEST, "order.created")):
+        raise FaultRefused("kind", "must be before_answer alone, and the request order.created or *")
+    if "forged" in names and fault.request in PAID_ACTIONS:
+        raise FaultRefused("request", "must not be of an order that is paid, with forged: use order.created")
 
 
 def json_or_text(text: str) -> Any:

@@ -28,6 +28,8 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "orders.export": ("Exported", "order", "/orders"),
     "requests.send": ("Sent again", "request", "/requests"),
     "scenes.create": ("Added", "scene of a test", "/sellers"),
+    "subscriptions.clear_fault": ("Cleared the fault of", "subscription", "/webhooks/subscriptions"),
+    "subscriptions.set_fault": ("Set a fault of", "subscription", "/webhooks/subscriptions"),
     "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
 }
 """What no row records, or none any more, because old entries are read for ever: what was done, to what, and where the

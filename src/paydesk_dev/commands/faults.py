@@ -1,116 +1,141 @@
-"""`paydesk webhooks fault`: disturb the notifications of `paydesk dev`."""
+"""`paydesk faults`: what goes wrong on purpose in `paydesk dev`. `paydesk webhooks fault` names its successor."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Annotated
+import shlex
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
 from paydesk.commands.client.client import Answer, Service, given, segment
 from paydesk.commands.client.command import command
 from paydesk.commands.client.failure import WrongUsage
-from paydesk.commands.client.options import group, show_list
+from paydesk.commands.client.options import group, show, show_list
 from paydesk.commands.nouns import webhooks
-from paydesk.core.text.durations import typed_seconds
+from paydesk.core import faults
+from paydesk.core.faults import ANY_REQUEST, EDGES, MATCHES, FaultRefused
 
-faults = group("Faults: disturb the notifications of a subscription, in `paydesk dev` only.")
-webhooks.app.add_typer(faults, name="fault")
+app = group("Faults: let requests and webhooks go wrong on purpose, in `paydesk dev` only.")
 
-SUBSCRIPTIONS = "/operator/v1/subscriptions"
-COLUMNS = ("id", "kind", "every", "delay_seconds", "seed", "url")
-WHICH = "[default: the subscription of the demo inbox]"
+PATH = "/dev/faults"
+ANSWER_SECONDS = 30
+EXAMPLE_ID = "FLT01J67CQQH5904WDBVZEM4JMEP3"
+COLUMNS = ("id", "edge", "request", "kind", "matched", "times", "fired")
+ADD_EXAMPLES = (
+    "paydesk faults add till create_order answer_lost",
+    "paydesk faults add till 'GET /v1/orders/{id}' slow:5s --every 3 --seed 7 --reference s1",
+    "paydesk faults add till get_order altered --set /status=weird --times 3",
+    "paydesk faults add terminal device_acknowledge reset --terminal PAYDESK_VIRTUAL__C2AFE1BB4D93",
+    "paydesk faults add acquirer payment decline:insufficient_amount --every 20 --times 0",
+    "paydesk faults add webhook order.processed twice",
+)
 
-Every = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Disturb one of every N notifications.")]
-Seed = Annotated[
-    int | None,
-    typer.Option(help="Choose which one of every N, the same in each run. [default: the last of every N]"),
-]
-Delay = Annotated[str, typer.Option(metavar="TIME", help="How long: 10s, 2m, at most 10m.")]
-Subscription = Annotated[
-    str | None, typer.Option(metavar="ID", help=f"The subscription, see `paydesk subscriptions list`. {WHICH}")
-]
-
-FAULTS = {
-    "late": "Send notifications later. Newer ones of the same order wait too.",
-    "out_of_order": "Hold a notification back until a newer one of its order was delivered, at most for the time.",
-    "twice": "Send notifications two times: the second time right after the first was answered 2xx.",
-    "before_answer": "Send `order.created` before the response that creates the order, which waits 5 s at most.",
-    "bad_signature": "Make both signatures of the first attempt invalid. A retry is valid.",
-    "old_timestamp": "Sign the first attempt with a time that is 10 minutes old. A retry has the current time.",
-    "drop": "Do not send notifications: they become `exhausted`, and can be resent.",
-}
-DELAYING = ("late", "out_of_order")
+FaultId = Annotated[str, typer.Argument(metavar="FAULT_ID", help="A fault, see `paydesk faults list`.")]
+Edge = Annotated[str | None, typer.Option(metavar="EDGE", help=f"Only those of an edge: {', '.join(EDGES)}.")]
+Application = Annotated[str | None, typer.Option(metavar="CLIENT_ID", help="Only those of an application.")]
+Match = Annotated[str | None, typer.Option(metavar="VALUE", help="Only requests with this one.")]
 
 
-def _fault(kind: str) -> Callable[..., tuple[Answer, str]]:
-    """Return the function of the command that sets a fault of this kind."""
-
-    def run(
-        service: Service,
-        delay: Delay = "10s",
-        every: Every = 1,
-        seed: Seed = None,
-        subscription: Subscription = None,
-    ) -> tuple[Answer, str]:
-        seconds = typed_seconds(delay)
-        if seconds is None:
-            raise WrongUsage(f"--delay {delay} is not a duration. Use one such as 30s or 2m.")
-        subscription_id = _demo(service) if subscription is None else subscription
-        fields = {"kind": kind, "every": every, "seed": seed, "delay_seconds": seconds if kind in DELAYING else None}
-        fault = service.request("PUT", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault", given(fields))
-        clear = "paydesk webhooks fault clear" + (f" --subscription {subscription}" if subscription else "")
-        return {"subscription_id": subscription_id, **fault}, f"The fault stays until you clear it: `{clear}`."
-
-    run.__doc__ = FAULTS[kind]
-    signature = inspect.signature(run, eval_str=True)
-    options = [one for one in signature.parameters.values() if one.name != "delay" or kind in DELAYING]
-    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-    return run
-
-
-for _kind in FAULTS:
-    _example = f"paydesk webhooks fault {_kind}{' --delay 30s' if _kind in DELAYING else ''}"
-    command(faults, _kind, _example, f"{_example} --every 3 --seed 7")(_fault(_kind))
-
-
-@command(faults, "list", "paydesk webhooks fault list", "paydesk webhooks fault list --json")
-def list_faults(service: Service, *, as_json: bool) -> None:
-    """List the subscriptions that have a fault."""
-    rows = [
-        {"id": subscription["id"], "url": subscription["url"], **subscription["fault"]}
-        for subscription in _subscriptions(service)
-        if "fault" in subscription
-    ]
-    show_list({"data": rows}, COLUMNS, as_json=as_json)
+def add(  # noqa: PLR0913 - one parameter for each option
+    service: Service,
+    edge: Annotated[str, typer.Argument(help="till, terminal, acquirer or webhook: what is disturbed.")],
+    request: Annotated[str, typer.Argument(help="An operation, `METHOD /path/{id}`, an action, or `*`.")],
+    kind: Annotated[str, typer.Argument(help="What goes wrong, such as `answer_lost` or `slow:5s`.")],
+    *,
+    every: Annotated[int | None, typer.Option(metavar="N", help="One of every N. [default: each]")] = None,
+    times: Annotated[int | None, typer.Option(metavar="N", help="At most N firings; 0: no limit. [default: 1]")] = None,
+    skip: Annotated[int | None, typer.Option(metavar="N", help="After N that pass.")] = None,
+    delay: Annotated[str | None, typer.Option(metavar="TIME", help="5s, 0.5s or 2m.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Choose which one of every N, the same in each run.")] = None,
+    per: Annotated[str | None, typer.Option(help="all, or key: the first ones under each key.")] = None,
+    status: Annotated[int | None, typer.Option(help="The status of `error` and `error_after`.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="POINTER=VALUE", help="For `altered`; may be repeated.")
+    ] = None,
+    **match: str | None,
+) -> Answer:
+    """Let matching requests go wrong: the next one, or as the options say."""
+    named = {name: value for name, value in match.items() if value is not None}
+    body: dict[str, Any] = {"edge": edge, "request": request, "kind": kind, "every": every, "times": times}
+    body |= {"skip": skip, "seed": seed, "per": per, "status": status, "match": named or None}
+    try:
+        body["delay"] = None if delay is None else faults.seconds_of(delay)
+        body["set"] = faults.typed(f"set={one}" for one in set_ or ())["set"] or None
+    except FaultRefused as error:
+        raise WrongUsage(f"{error}.") from None
+    return service.post(PATH, body)
 
 
-@command(faults, "clear", "paydesk webhooks fault clear")
-def clear(service: Service, subscription: Subscription = None) -> Answer:
-    """Clear the fault of a subscription. Notifications that it held back are sent."""
-    subscription_id = _demo(service) if subscription is None else subscription
-    service.request("DELETE", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault")
-    return {"subscription_id": subscription_id, "cleared": True}
+_signature = inspect.signature(add, eval_str=True)
+_names = dict.fromkeys(name for names in MATCHES.values() for name in names)
+_options = (inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Match) for name in _names)
+add.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[*list(_signature.parameters.values())[:-1], *_options]
+)
+command(app, "add", *ADD_EXAMPLES)(add)
 
 
-def _demo(service: Service) -> str:
-    """Return the id of the demo application's subscription to the demo inbox. Raises `WrongUsage` if there is none."""
-    document = service.credentials.document
-    url, client_id = document.get("webhook", {}).get("url"), document.get("client_id")
-    for subscription in _subscriptions(service):
-        if (subscription["url"], subscription["client_id"], subscription["topic"]) == (url, client_id, "orders"):
-            return str(subscription["id"])
-    raise WrongUsage(
-        "No subscription leads to the demo inbox. Name one with --subscription ID, see `paydesk subscriptions list`."
-    )
+@command(app, "list", "paydesk faults list", "paydesk faults list --edge till --json")
+def list_faults(service: Service, edge: Edge = None, application: Application = None, *, as_json: bool) -> None:
+    """List the faults, with how often each has fired."""
+    _show_all(service.get(PATH, {"edge": edge, "application": application}), as_json=as_json)
 
 
-def _subscriptions(service: Service) -> Iterator[Answer]:
-    after: str | None = None
-    while True:
-        page = service.get(SUBSCRIPTIONS, {"after": after})
-        yield from page["data"]
-        after = page.get("next")
-        if after is None:
-            return
+@command(app, "show", f"paydesk faults show {EXAMPLE_ID}", f"paydesk faults show {EXAMPLE_ID} --wait 30 --fired 2")
+def show_fault(
+    service: Service,
+    fault_id: FaultId,
+    wait: Annotated[int, typer.Option(min=0, max=55, metavar="SECONDS", help="Wait until it has fired.")] = 0,
+    fired: Annotated[
+        int, typer.Option(min=1, max=faults.TIMES_MAX, metavar="N", help="The number of firings, for --wait.")
+    ] = 1,
+) -> Answer:
+    """Show a fault with its firings."""
+    path = f"{PATH}/{segment(fault_id)}?{urlencode({'wait': wait, 'fired': fired})}"
+    return service.request("GET", path, timeout_seconds=wait + ANSWER_SECONDS)
+
+
+@command(app, "release", f"paydesk faults release {EXAMPLE_ID}")
+def release(service: Service, fault_id: FaultId) -> Answer:
+    """Release what a fault holds."""
+    service.post(f"{PATH}/{segment(fault_id)}/release")
+    return {"id": fault_id, "released": True}
+
+
+@command(app, "clear", "paydesk faults clear", f"paydesk faults clear {EXAMPLE_ID}", "paydesk faults clear --edge till")
+def clear(
+    service: Service,
+    fault_id: Annotated[str | None, typer.Argument(metavar="FAULT_ID", help="[default: all]")] = None,
+    edge: Edge = None,
+    application: Application = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Remove a fault, or all of them, and print them with their firings."""
+    if fault_id is None:
+        query = urlencode(given({"edge": edge, "application": application}))
+        _show_all(service.request("DELETE", f"{PATH}?{query}" if query else PATH), as_json=as_json)
+        return
+    if edge or application:
+        raise WrongUsage("Give either the id of a fault, or --edge and --application.")
+    show(service.request("DELETE", f"{PATH}/{segment(fault_id)}"), as_json=as_json)
+
+
+@webhooks.app.command("fault", hidden=True, context_settings={"ignore_unknown_options": True})
+def retired(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Name the command that does what this one did."""
+    kind, *options = words or ["KIND"]
+    line = f"paydesk faults {kind} --edge webhook"
+    if kind not in ("list", "clear"):
+        line = shlex.join(("paydesk", "faults", "add", "webhook", ANY_REQUEST, kind, *options, "--times", "0"))
+        line += " --delay 10s" if kind in ("late", "out_of_order") and "--delay" not in options else ""
+    raise WrongUsage(f"`paydesk webhooks fault` is now `paydesk faults`. Use: {line}")
+
+
+def _show_all(answer: Answer, *, as_json: bool) -> None:
+    if as_json:
+        show_list(answer, COLUMNS, as_json=True)
+        return
+    show_list({"data": [{**one, "fired": one["fired_count"]} for one in answer["data"]]}, COLUMNS, as_json=False)

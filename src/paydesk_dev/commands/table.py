@@ -31,8 +31,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "paydesk_dev.commands.development:clock",
     ),
     "faults": (
-        "Faults: let requests of tills, of terminals and to the acquirer fail, in `paydesk dev` only.",
-        "paydesk_dev.commands.active_faults:app",
+        "Faults: let requests and webhooks go wrong on purpose, in `paydesk dev` only.",
+        "paydesk_dev.commands.faults:app",
     ),
     "scenario": (
         "Scenarios: play an unhappy path of a sale for your till, and check how it ended.",

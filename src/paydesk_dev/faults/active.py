@@ -118,6 +118,8 @@ class Faults:
         """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
         self.at_acquirer = False
         """Whether a fault of the acquirer can fire."""
+        self.on_webhooks = False
+        """Whether a fault of webhooks can fire."""
         self.waiting = 0
         """The requests that wait for firings."""
         self.generation = 0
@@ -183,10 +185,12 @@ class Faults:
         """Return the names in `match` of the faults of an edge that can still fire."""
         return {name for one in self if one.fault.edge == edge and not one.is_spent for name in one.fault.match}
 
-    def take(self, request: RequestFacts, operation: str, now_ms: int) -> tuple[Active, Firing] | None:
-        """Count the request, and return the firing that it meets: of the oldest fault that fires."""
+    def take(
+        self, request: RequestFacts, operation: str, now_ms: int, may_fire: Callable[[Fault], bool] = lambda _: True
+    ) -> tuple[Active, Firing] | None:
+        """Count the request, and return its firing, of the oldest fault that fires. Others do not count it."""
         for active in self._all.values():
-            if active.fault.edge != request.edge or not active.matches(request):
+            if active.fault.edge != request.edge or not active.matches(request) or not may_fire(active.fault):
                 continue
             active.matched += 1
             if active.fault.hits(active.matched):
@@ -261,6 +265,7 @@ class Faults:
             one.fault.edge in ON_WIRE and (one.held or not (one.is_spent or one.of_header)) for one in self
         )
         self.at_acquirer = any(one.fault.edge == "acquirer" and not one.is_spent for one in self)
+        self.on_webhooks = any(one.fault.edge == "webhook" and not one.is_spent for one in self)
         self.notify()
 
 

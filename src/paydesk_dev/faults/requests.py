@@ -20,6 +20,7 @@ from paydesk.core.faults import ANY_REQUEST, VALUE_CHARACTERS_MAX, Edge, Fault, 
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
 from paydesk.engine.payments.simulator import faults as acquirer
+from paydesk.engine.webhooks.schemas import ACTIONS_OF
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -27,19 +28,15 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
-from paydesk_dev.faults.active import ON_WIRE, RequestFacts
+from paydesk_dev.faults.active import RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
 _BY_ORDER = {"terminal", "reference", "application"}
 """What is looked up by the order if a fault matches it."""
 
-ELSEWHERE: Mapping[Edge, str] = {
-    "webhook": "a subscription has its fault, `paydesk webhooks fault`",
-}
-"""Where the faults of the other edges are set."""
-
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
+_NOTIFIED = tuple(action for actions in ACTIONS_OF.values() for action in actions)
 _PARAMETER, _ACCESS_TOKEN = re.compile(r"\{[^}]*\}"), re.compile(ACCESS_TOKEN_PATTERN)
 
 
@@ -92,9 +89,11 @@ class Requests:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
         if fault.edge == "acquirer":
             return acquirer.checked(fault)
-        if fault.edge not in ON_WIRE:
-            raise FaultRefused("edge", f"must be till, terminal or acquirer: {ELSEWHERE[fault.edge]}")
         if fault.request == ANY_REQUEST:
+            return fault
+        if fault.edge == "webhook":
+            if fault.request not in _NOTIFIED:
+                raise FaultRefused("request", f"must be * or one of {', '.join(_NOTIFIED)} at the edge webhook")
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
         rows = [row for row in self._rows if row.name in names]

@@ -103,9 +103,6 @@ SELECT a.* FROM deliveries d JOIN attempts a ON a.seller_id = d.seller_id AND a.
 
 FREE_TERMINALS = "UPDATE terminals SET action_id = NULL WHERE action_id IS NOT NULL"
 
-# Faults count notifications anew, so that a test that starts with a reset can be repeated.
-COUNT_ANEW = "UPDATE subscriptions SET fault_count = 0 WHERE fault_count > 0"
-
 # A cursor from before the reset stays valid, because numbers go on.
 MARK_FEEDS = "UPDATE event_counters SET reset_number = last_number"
 
@@ -177,7 +174,6 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
     await _insert(tx, "deliveries", deliveries)
     await _insert(tx, "attempts", attempts)
     await tx.run(FREE_TERMINALS)
-    await tx.run(COUNT_ANEW)
     await tx.run(MARK_FEEDS)
     await _remove_tokens(tx, kept)
     removed: list[str] = []

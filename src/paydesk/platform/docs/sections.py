@@ -44,7 +44,7 @@ SECTIONS = (
         DEVELOPMENT,
         "Clock, faults, inbox",
         "development (?!public /dev/docs)",
-        ("testing", "ci", "faults", "unhappy-paths", "webhook-faults", "simulator"),
+        ("testing", "ci", "faults", "unhappy-paths", "simulator"),
     ),
 )
 """In the order of the sidebar. An operation is in the first section that matches it, or on no page."""

@@ -6,7 +6,7 @@ After a crash between sending and recording the claim expires, and the notificat
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Collection, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
@@ -112,6 +112,9 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
     def attempt(self, context: WorkerContext, row: Claimed) -> Coroutine[Any, Any, None]:  # noqa: ARG002
         """Return the attempt, which releases the slot that is taken here."""
         self._unsent.add(row)
+        instead = self._courier.instead(self._database, self._sender, row)
+        if instead is not None:
+            return self._hold(row, instead)
         return self._deliver(row, self.slots.take(row.subscription_id))
 
     async def release(self, database: Database, row: Claimed) -> None:
@@ -123,6 +126,12 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             await database.write(lambda tx: change(tx, row), conflict_keys=(key,))
         except (Unavailable, Locked):
             log.info("claim_not_released", **row.delivery_facts)
+
+    async def _hold(self, claimed: Claimed, instead: Awaitable[bool]) -> None:
+        """Do what the courier does instead, and release the claim if the notification is sent after it."""
+        if await instead:
+            await self.release(self._database, claimed)
+        self._unsent.discard(claimed)
 
     async def _deliver(self, claimed: Claimed, slot: Slot) -> None:
         if not await self.slots.wait(claimed.subscription_id, slot):

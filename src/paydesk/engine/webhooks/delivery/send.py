@@ -85,12 +85,17 @@ async def send(sender: Sender, message: Message, secrets: Sequence[Secret], seco
     return Sent(signed, outcome, round(seconds_taken * 1000))
 
 
+def request_id_of(delivery_id: str) -> str:
+    """Return the `X-Request-Id` of each attempt of a delivery."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, delivery_id))
+
+
 def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Request:
     """Return the request of one attempt, signed at `seconds` of the machine's clock.
 
     `X-Signature` has the signature of the first secret, the primary one; `webhook-signature` those of all.
     """
-    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, message.delivery_id))
+    request_id = request_id_of(message.delivery_id)
     # In the query an order's id is in lower case; of a consent it is the seller's.
     data_id = str(message.seller_id) if message.topic == CONNECT_TOPIC else message.source_id.lower()
     event_id = message.delivery_id.partition(".")[0]
