@@ -56,17 +56,10 @@ def parts(
     kept = next((one for one in objects if isinstance(one, KeptCredentials)), None)
     if kept is not None:
         objects = (*objects, from_docs.at_hand(kept))
+    at_edges = (Webhooks(faults).courier, subscriptions.repairs(faults), _ADDITIONS, AcquirerFaults(faults))
     return Parts(
         api=API,
-        objects=(
-            Webhooks(faults).courier,
-            subscriptions.repairs(faults),
-            _ADDITIONS,
-            requests,
-            faults,
-            AcquirerFaults(faults),
-            *objects,
-        ),
+        objects=(*at_edges, requests, faults, *objects),
         wire=lambda app, shared: Wire(HeldAnswers(app, shared), shared),
         development=True,
         loopback_allowed=True,

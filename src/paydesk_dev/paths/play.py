@@ -128,12 +128,13 @@ class Play:
         return self.paydesk.ask("GET", f"/v1/events{after and f'?after={after}'}", headers=PAST_FAULTS)
 
     def _judge(self, rule: Callable[[Sale, list[Order], list[Charge], str], Iterator[str]]) -> list[str]:
-        asked = f"/dev/charges?application={self.paydesk.client_id}"
-        ledger, found = [Charge(one) for one in self.paydesk.service.ask("GET", asked)["data"]], list[str]()
+        found = list[str]()
         for sale in self.sales:
-            orders = self.orders_of(sale)
-            own = [one for one in ledger if one.order_id in {order.id for order in orders}]
-            found += rule(sale, orders, own, self.status(sale))
+            # The till's word first: what it knows has happened before.
+            word, orders = self.status(sale), self.orders_of(sale)
+            query = {"application": self.paydesk.client_id}
+            ledger = map(Charge, self.paydesk.service.ask("GET", "/dev/charges", query=query)["data"])
+            found += rule(sale, orders, [one for one in ledger if one.order_id in {order.id for order in orders}], word)
         return found
 
     def status(self, sale: Sale) -> str:
