@@ -151,7 +151,7 @@ async def test_a_test_token_has_faults_of_its_own_alone(service: Service) -> Non
     everyones = await add(service, {**LOST, "times": 0}, owner.token)
     assert everyones["match"] == {}
     own = await add(service, {"edge": "terminal", "request": "*", "kind": "reset"})
-    assert own["match"] == {"seller": str(service.seller_id)}
+    assert own["match"] == {"seller": str(service.seller_id), "mode": "test"}
     assert [one["id"] for one in (await call(service, "GET")).body["data"]] == [own["id"]]
     assert (await call(service, "GET", "", None, other.access_token)).body["data"] == []
     assert (await call(service, "DELETE", f"/{everyones['id']}")).code == "fault_not_found"
@@ -206,6 +206,17 @@ async def test_a_mistake_in_the_setting_refuses_the_start(database: Database, li
         make_shared(database, Settings(faults="till create_order reset"))
     with pytest.raises(StartRefused, match="faults: "):
         composed(database, Settings(faults=line), development=True)
+
+
+async def test_a_test_token_disturbs_no_live_terminal(service: Service) -> None:
+    """Nor live requests of its application: a fault of it is for what is in test mode."""
+    added = await add(service, {"edge": "terminal", "request": "*", "kind": "busy", "times": 0})
+    assert added["match"]["mode"] == "test"
+    live, test = await service.terminal(live=True), await service.terminal()
+    async with await service.device(live) as device:
+        assert (await device.next(0)).status == 204
+    status, _, _ = await ask(service, "GET", "/device/v1/next?wait=0&boot_id=x", token=test.token)
+    assert status == 423
 
 
 async def test_a_firing_is_beside_its_request_and_in_the_timeline(database: Database) -> None:

@@ -102,6 +102,8 @@ def test_several_lines_are_separated_by_semicolons() -> None:
         ("till '*' reset set=/a=1", "set is needed with altered"),
         ("till '*' altered set=a=1", "set must name a place"),
         ("till '*' altered \"set=/a=" + "'" * 600 + '"', "set is too long"),
+        ("till '*' altered set=/a=NaN", "set must have text and numbers that JSON can have"),
+        ("till '*' altered 'set=/a=[\"\\ud800\"]'", "set must have text and numbers that JSON can have"),
         ("till '*' reset mode=production", "match.mode must be one of test, live"),
         ("till '*' reset every=0", "every must be a whole number from 1"),
         ("till '*' reset times=two", "times must be a whole number"),

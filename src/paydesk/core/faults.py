@@ -37,7 +37,7 @@ DELAYING = ("late", "slow", "dribble", "limited", "out_of_order")
 FAILING = ("error", "error_after")
 MATCHES: Mapping[Edge, tuple[str, ...]] = {
     "till": ("application", "seller", "mode", "terminal", "reference", "order", "grant"),
-    "terminal": ("seller", "terminal", "reference", "order"),
+    "terminal": ("seller", "mode", "terminal", "reference", "order"),
     "acquirer": ("seller", "mode", "terminal", "order", "card"),
     "webhook": ("application", "seller", "mode", "order", "subscription"),
 }
@@ -56,7 +56,7 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _DETAIL = re.compile("[a-z_]{1,64}")
 _POINTER = re.compile(f"/[^=]{{0,{VALUE_CHARACTERS_MAX - 1}}}")
 _LINE = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;])+""", re.DOTALL)
-"""What stands before the next semicolon that is not quoted, as a shell reads it."""
+"""The text up to the next semicolon that is not quoted, as a shell reads it."""
 _NUMBERS = {"every": (1, EVERY_MAX), "times": (0, TIMES_MAX), "skip": (0, SKIP_MAX), "seed": (-SEED_MAX, SEED_MAX),
             "status": (STATUS_MIN, STATUS_MAX)}  # fmt: skip
 
@@ -109,10 +109,9 @@ class Fault:
 
         It is the last one, or with a seed one that depends on the seed and the place in the sequence alone.
         """
-        if number <= self.skip:
-            return False
         turn, place = divmod(number - self.skip - 1, self.every)
-        return place == (self.every - 1 if self.seed is None else _draw(f"{self.seed}:{turn}", self.every))
+        chosen = self.every - 1 if self.seed is None else _draw(f"{self.seed}:{turn}", self.every)
+        return number > self.skip and place == chosen
 
     def kind_at(self, firing: int) -> Kind:
         """Return the kind of the firing with this number, from 1: in turn, or as the seed chooses."""
@@ -199,14 +198,12 @@ def typed(words: Iterable[str]) -> dict[str, Any]:
         if name == "set":
             pointer, _, text = value.partition("=")
             fields["set"][pointer] = json_or_text(text)
-        elif name == "delay":
-            fields["delay"] = seconds_of(value)
+        elif name in ("delay", "per"):
+            fields[name] = seconds_of(value) if name == "delay" else value
         elif name in _NUMBERS:
             if not re.fullmatch("-?[0-9]{1,16}", value):
                 raise FaultRefused(name, "must be a whole number")
             fields[name] = int(value)
-        elif name == "per":
-            fields["per"] = value
         elif name in {one for names in MATCHES.values() for one in names}:
             fields["match"][name] = value
         else:
@@ -236,13 +233,12 @@ def _kind(edge: Edge, word: str) -> Kind:
         own = [one for one, edges in KINDS.items() if edge in edges]
         raise FaultRefused("kind", f"must be one of {', '.join(own)} at the edge {edge}, not {name!r:.40}")
     kind = Kind(name, argument)
-    if name == "decline":
-        if not _DETAIL.fullmatch(argument):
-            raise FaultRefused("kind", "must name the detail: decline:insufficient_amount")
-    elif name in FAILING and argument:
+    if name == "decline" and not _DETAIL.fullmatch(argument):
+        raise FaultRefused("kind", "must name the detail: decline:insufficient_amount")
+    if name in FAILING and argument:
         if not (argument.isascii() and argument.isdigit() and STATUS_MIN <= int(argument) <= STATUS_MAX):
             raise FaultRefused("kind", f"must have a status from {STATUS_MIN} to {STATUS_MAX}, as error:503")
-    elif argument:
+    elif argument and name != "decline":
         if name not in DELAYING:
             raise FaultRefused("kind", f"has no argument with {name}")
         seconds_of(argument)
@@ -277,6 +273,10 @@ def _checked(fault: Fault) -> Fault:
         raise FaultRefused("set", "is needed with altered, and only with it: set=/status=weird")
     if not all(map(_POINTER.fullmatch, fault.set)):
         raise FaultRefused("set", "must name a place from the answer's top, without =: /transactions/payments/0/amount")
+    try:
+        json.dumps(fault.set, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise FaultRefused("set", "must have text and numbers that JSON can have") from None
     if len(fault.line) > LINE_CHARACTERS_MAX:
         raise FaultRefused("set", f"is too long: the fault in one line has at most {LINE_CHARACTERS_MAX} characters")
     if fault.per not in PER or (fault.per == "key" and fault.edge != "acquirer"):

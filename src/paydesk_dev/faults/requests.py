@@ -113,7 +113,8 @@ async def describe_request(
         token = request.headers["authorization"].partition(" ")[2].strip()
         with suppress(Refusal, Unavailable, Locked):  # The application refuses it.
             caller = await shared.objects[Callers].authenticate["device"](token, shared.clock.now_ms())
-            facts |= {"terminal": caller.terminal_id, "seller": str(caller.seller_id)}
+            mode = "live" if caller.live else "test"
+            facts |= {"terminal": caller.terminal_id, "seller": str(caller.seller_id), "mode": mode}
     facts |= _of_order(received.parameters, document)
     missing = wanted & _BY_ORDER - facts.keys()
     if missing and "order" in facts and "seller" in facts:
