@@ -20,7 +20,6 @@ from paydesk.core.faults import ANY_REQUEST, VALUE_CHARACTERS_MAX, Edge, Fault, 
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
 from paydesk.engine.payments.simulator import faults as acquirer
-from paydesk.engine.webhooks.schemas import ACTIONS_OF
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -28,6 +27,7 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
+from paydesk_dev.faults import webhooks
 from paydesk_dev.faults.active import RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
@@ -36,7 +36,6 @@ _BY_ORDER = {"terminal", "reference", "application"}
 
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
-_NOTIFIED = tuple(action for actions in ACTIONS_OF.values() for action in actions)
 _PARAMETER, _ACCESS_TOKEN = re.compile(r"\{[^}]*\}"), re.compile(ACCESS_TOKEN_PATTERN)
 
 
@@ -89,11 +88,9 @@ class Requests:
         """Return the fault with the name of its operation. Raises `FaultRefused` if nothing has this name."""
         if fault.edge == "acquirer":
             return acquirer.checked(fault)
-        if fault.request == ANY_REQUEST:
-            return fault
         if fault.edge == "webhook":
-            if fault.request not in _NOTIFIED:
-                raise FaultRefused("request", f"must be * or one of {', '.join(_NOTIFIED)} at the edge webhook")
+            return webhooks.checked(fault)
+        if fault.request == ANY_REQUEST:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
         rows = [row for row in self._rows if row.name in names]
