@@ -56,10 +56,17 @@ def parts(
     kept = next((one for one in objects if isinstance(one, KeptCredentials)), None)
     if kept is not None:
         objects = (*objects, from_docs.at_hand(kept))
-    hooks = (Webhooks(faults).courier, subscriptions.repairs(faults), _ADDITIONS, AcquirerFaults(faults))
     return Parts(
         api=API,
-        objects=(*hooks, requests, faults, *objects),
+        objects=(
+            Webhooks(faults).courier,
+            subscriptions.repairs(faults),
+            _ADDITIONS,
+            requests,
+            faults,
+            AcquirerFaults(faults),
+            *objects,
+        ),
         wire=lambda app, shared: Wire(HeldAnswers(app, shared), shared),
         development=True,
         loopback_allowed=True,
