@@ -222,6 +222,22 @@ def test_one_that_is_held(paydesk, paydesk_terminal, paydesk_faults):
     creating.join()
     assert len(paydesk.orders()) == 1
 
+def test_those_of_webhooks(paydesk, paydesk_sellers, paydesk_terminal, paydesk_faults, paydesk_webhooks):
+    fault = paydesk_faults.add("order.processed", "twice", edge="webhook")
+    paydesk_faults.add("order.created", "bad_signature", edge="webhook")
+    other = paydesk_sellers()
+    terminal = other.terminal()
+    for one, at in ((other, terminal), (paydesk, paydesk_terminal)):
+        at.will.tap()
+        order = one.create(at)
+        one.wait_for("processed", order)
+    assert paydesk_webhooks.wait_for("order.processed", order, count=2).signature_valid
+    assert fault.wait()[0].order == order.id
+    assert not paydesk_webhooks.wait_for("order.created", order).signature_valid
+    assert other.webhooks.wait_for("order.created").signature_valid
+    other.webhooks.wait_for("order.processed")
+    assert len(other.webhooks.received("order.processed")) == 1
+
 def test_an_unused_one(paydesk, paydesk_faults):
     paydesk_faults.add("create_order", "busy", times=2)
 
@@ -235,7 +251,7 @@ def test_one_that_may_miss(paydesk, paydesk_faults):
 """,
         f"--paydesk-credentials={shared}",
     )
-    assert (ran.code, ran.outcomes) == (1, {"passed": 3, "failed": 1, "xfailed": 1}), ran.output
+    assert (ran.code, ran.outcomes) == (1, {"passed": 4, "failed": 1, "xfailed": 1}), ran.output
     assert "The fault till create_order busy fired 0 of 2 times." in ran.output
     found = credentials(shared.parent.parent)
     _, left = request("GET", f"{found['base_url']}/dev/faults", found["operator"]["token"])
