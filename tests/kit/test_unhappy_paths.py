@@ -18,6 +18,8 @@ from dev_thread import dev
 from paydesk_dev.paths.path import ACTIONS, all_paths
 from paydesk_dev.paths.play import Play
 from paydesk_dev.testing.service import Service
+from pytest_process import Ran
+from seeds import seeded
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "till"))
@@ -52,6 +54,32 @@ def _problems(
         return play.run(played)
     finally:
         played.close()
+
+
+@pytest.mark.slow
+@pytest.mark.on_postgres
+@pytest.mark.long("it plays every path, one after the other")
+def test_every_path_in_another_order(database_url: str, tmp_path: Path) -> None:
+    """On both databases; the clock moves on, and a path does not depend on those before it."""
+    with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
+        service = Service.of_file(tmp_path / ".paydesk" / "credentials.json")
+        found = {}
+        for path in seeded().sample([*PATHS.values()], len(PATHS)):
+            folder = tmp_path / path.id
+            folder.mkdir()
+            found[path.id] = _problems(Play(path, service, quiet_seconds=1), folder)
+    assert {path_id: problems for path_id, problems in found.items() if problems} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.long("pytest and its workers run as processes")
+def test_the_tests_of_the_example_pass_as_they_are(tmp_path: Path) -> None:
+    """In four workers, each with a service of its own, as a developer runs them."""
+    for file in ("till.py", "till_client.py"):
+        (tmp_path / file).write_bytes((ROOT / "examples" / "till" / file).read_bytes())
+    source = (ROOT / "examples" / "till" / "test_till.py").read_text()
+    ran = Ran.of(tmp_path, source, "-n", "4", "-p", "xdist")
+    assert (ran.code, ran.outcomes) == (0, {"passed": len(PATHS)}), ran.output
 
 
 def test_the_file_can_be_played() -> None:
