@@ -37,6 +37,6 @@ def page_of_paths() -> str:
 
 
 def _row(path: Path) -> tuple[str, ...]:
-    steps = "<br>".join(f"`{step.line}`" for step in path.steps)
+    steps = ", ".join(f"`{step.line}`" for step in path.steps)
     ends = ", then ".join(f"`{one}`".replace(" or ", "` or `") for one in path.ends) or "there is none"
     return f"`{path.id}`: {path.title}", steps, path.till, ends, path.stands_for
