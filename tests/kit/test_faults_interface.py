@@ -169,7 +169,7 @@ async def test_a_test_token_has_faults_of_its_own_alone(service: Service) -> Non
     [
         ({"kind": "explode"}, "'$.kind' - must be one of reset, late"),
         ({"request": "create_orders"}, "'$.request' - must be * or one of "),
-        ({"edge": "webhook", "request": "*", "kind": "twice"}, "'$.edge' - must be till or terminal: "),
+        ({"edge": "shop", "request": "*"}, "'$.edge' - must be one of till, terminal"),
         ({"every": 0}, "'$.every' - must be a whole number from 1 to 1000"),
         ({"match": {"card": "visa"}}, "'$.match.card' - is not known at this edge"),
         ({"when": 1}, "'$.when'"),
@@ -199,7 +199,7 @@ async def test_a_reset_counts_anew_and_the_setting_adds_faults(database: Databas
         assert (shown["matched"], shown["fired"]) == (0, [])
 
 
-@pytest.mark.parametrize("line", ["till create_order", "till create_orders reset", "webhook * twice"])
+@pytest.mark.parametrize("line", ["till create_order", "till create_orders reset", "webhook order.paid twice"])
 async def test_a_mistake_in_the_setting_refuses_the_start(database: Database, line: str) -> None:
     """In production every fault does."""
     with pytest.raises(StartRefused, match="only `paydesk dev` has faults"):

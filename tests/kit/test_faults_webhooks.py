@@ -151,6 +151,8 @@ async def test_out_of_order_sends_the_newer_version_first(database: Database) ->
         one.receiver.answer = scene.failing(500)
         await one.announce(order, 2, AT_TERMINAL, settled=False)
         await one.turn(lambda: one.received == [2])
+        _, newer = await scene.deliveries(database, order)
+        await until_found(lambda: scene.attempts(database, newer.delivery_id))
         assert one.fault.held == 1
         one.receiver.answer = scene.ok
         one.clock.advance(17_000)

@@ -42,7 +42,6 @@ MATCHES: Mapping[Edge, tuple[str, ...]] = {
     "webhook": ("application", "seller", "mode", "order", "subscription"),
 }
 MODES = ("test", "live")
-PAID_ACTIONS = ("order.processed", "order.refunded", "order.refund_failed")
 ACQUIRER_REQUESTS = ("payment", "inquiry", "confirm", "refund", "reversal")
 PER = ("all", "key")
 HEADER_FIELDS = ("delay", "status", "set")
@@ -113,15 +112,12 @@ class Fault:
         if number <= self.skip:
             return False
         turn, place = divmod(number - self.skip - 1, self.every)
-        if self.seed is None:
-            return place == self.every - 1
-        return place == _draw(f"{self.seed}:{turn}", self.every)
+        return place == (self.every - 1 if self.seed is None else _draw(f"{self.seed}:{turn}", self.every))
 
     def kind_at(self, firing: int) -> Kind:
         """Return the kind of the firing with this number, from 1: in turn, or as the seed chooses."""
-        count = len(self.kinds)
-        drawn = firing - 1 if self.seed is None else _draw(f"{self.seed}:kind:{firing}", count)
-        return self.kinds[drawn % count]
+        drawn = firing - 1 if self.seed is None else _draw(f"{self.seed}:kind:{firing}", len(self.kinds))
+        return self.kinds[drawn % len(self.kinds)]
 
     def delay_of(self, kind: Kind) -> float | None:
         """Return the seconds of a kind; None if it has none."""
@@ -135,8 +131,8 @@ class Fault:
     def line(self) -> str:
         """The line that makes this fault."""
         defaults = {"every": 1, "times": 1, "skip": 0, "per": "all"}
-        own = {name: getattr(self, name) for name in ("every", "times", "skip", "delay", "per", "seed", "status")}
-        fields = {name: one for name, one in own.items() if one is not None and one != defaults.get(name)}
+        names = ("every", "times", "skip", "delay", "per", "seed", "status")
+        fields = {name: one for name in names if (one := getattr(self, name)) not in (None, defaults.get(name))}
         if self.delay is not None:
             fields["delay"] = f"{self.delay:.3f}".rstrip("0").rstrip(".") + "s"
         named = (f"{name}={one}" for name, one in {**self.match, **fields}.items())
@@ -149,10 +145,8 @@ def create(edge: str, request: str, kind: str, match: Mapping[str, str] | None =
     """Return a fault. Raises `FaultRefused`; the values of `fields` have their types."""
     if edge not in EDGES:
         raise FaultRefused("edge", f"must be one of {', '.join(EDGES)}")
-    if edge == "acquirer" and request not in (ANY_REQUEST, *ACQUIRER_REQUESTS):
-        raise FaultRefused(
-            "request", f"must be one of {', '.join((ANY_REQUEST, *ACQUIRER_REQUESTS))} at the edge acquirer"
-        )
+    if edge == "acquirer" and request not in (names := (ANY_REQUEST, *ACQUIRER_REQUESTS)):
+        raise FaultRefused("request", f"must be one of {', '.join(names)} at the edge acquirer")
     known = {name: one for name, one in fields.items() if one is not None}
     for name, (least, most) in _NUMBERS.items():
         if name in known and not least <= known[name] <= most:
@@ -165,10 +159,7 @@ def create(edge: str, request: str, kind: str, match: Mapping[str, str] | None =
         known["delay"], kinds = seconds_of(kinds[0].argument), (Kind(kinds[0].name),)
     if "delay" in known:
         known["delay"] = round(known["delay"], 3) or 0.0
-    fault = Fault(edge=edge, request=request, kinds=kinds, match=match or {}, **known)
-    _check_beside(fault)
-    _check_actions(fault)
-    return fault
+    return _checked(Fault(edge=edge, request=request, kinds=kinds, match=match or {}, **known))
 
 
 def parse(line: str) -> Fault:
@@ -182,9 +173,8 @@ def parse(line: str) -> Fault:
 def parse_header(edge: Edge, request: str, text: str) -> Fault:
     """Return the fault of one request, whose header has `kind[:argument] [field=value…]`. Raises `FaultRefused`."""
     kind, *rest = _words(text, "kind", 1)
-    for name in (word.partition("=")[0] for word in rest):
-        if name not in HEADER_FIELDS:
-            raise FaultRefused(name, f"is not for a single request: use {', '.join(HEADER_FIELDS)}")
+    for name in {word.partition("=")[0] for word in rest}.difference(HEADER_FIELDS):
+        raise FaultRefused(name, f"is not for a single request: use {', '.join(HEADER_FIELDS)}")
     return create(edge, request, kind, **typed(rest))
 
 
@@ -226,8 +216,7 @@ def typed(words: Iterable[str]) -> dict[str, Any]:
 
 def seconds_of(text: str) -> float:
     """Return the seconds of `5s`, `0.5s`, `200ms`, `2m` or `5`. Raises `FaultRefused`."""
-    match = _SECONDS.fullmatch(text)
-    if match is None:
+    if (match := _SECONDS.fullmatch(text)) is None:
         raise FaultRefused("delay", "must be a time such as 5s, 0.5s or 2m")
     return float(match[1]) * _UNITS[match[2] or "s"]
 
@@ -242,8 +231,7 @@ def _words(line: str, form: str, least: int) -> list[str]:
 
 def _kind(edge: Edge, word: str) -> Kind:
     name, _, argument = word.partition(":")
-    if (edge, name) == ("webhook", "drop"):
-        name = "reset"  # Its earlier name.
+    name = "reset" if (edge, name) == ("webhook", "drop") else name  # Its earlier name.
     if name not in KINDS or edge not in KINDS[name]:
         own = [one for one, edges in KINDS.items() if edge in edges]
         raise FaultRefused("kind", f"must be one of {', '.join(own)} at the edge {edge}, not {name!r:.40}")
@@ -272,8 +260,8 @@ def _check_match(edge: Edge, match: Mapping[str, str]) -> None:
             raise FaultRefused("match.mode", f"must be one of {', '.join(MODES)}")
 
 
-def _check_beside(fault: Fault) -> None:
-    """Check the fields beside one another. Raises `FaultRefused`."""
+def _checked(fault: Fault) -> Fault:
+    """Return the fault, if its fields may stand beside one another. Raises `FaultRefused`."""
     names = [kind.name for kind in fault.kinds]
     most = ACQUIRER_DELAY_SECONDS_MAX if fault.edge == "acquirer" else DELAY_SECONDS_MAX
     for delay in map(fault.delay_of, fault.kinds):
@@ -288,21 +276,12 @@ def _check_beside(fault: Fault) -> None:
     if ("altered" in names) != bool(fault.set):
         raise FaultRefused("set", "is needed with altered, and only with it: set=/status=weird")
     if not all(map(_POINTER.fullmatch, fault.set)):
-        rule = "must name a place of the answer from its top, without =: /transactions/payments/0/amount"
-        raise FaultRefused("set", rule)
+        raise FaultRefused("set", "must name a place from the answer's top, without =: /transactions/payments/0/amount")
     if len(fault.line) > LINE_CHARACTERS_MAX:
         raise FaultRefused("set", f"is too long: the fault in one line has at most {LINE_CHARACTERS_MAX} characters")
     if fault.per not in PER or (fault.per == "key" and fault.edge != "acquirer"):
         raise FaultRefused("per", "must be all, or at the edge acquirer key")
-
-
-def _check_actions(fault: Fault) -> None:
-    """Check the notifications that a kind can disturb. Raises `FaultRefused`."""
-    names = [kind.name for kind in fault.kinds]
-    if "before_answer" in names and (len(names) > 1 or fault.request not in (ANY_REQUEST, "order.created")):
-        raise FaultRefused("kind", "must be before_answer alone, and the request order.created or *")
-    if "forged" in names and fault.request in PAID_ACTIONS:
-        raise FaultRefused("request", "must not be of an order that is paid, with forged: use order.created")
+    return fault
 
 
 def json_or_text(text: str) -> Any:

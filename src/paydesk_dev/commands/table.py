@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "paydesk_dev.commands.development:clock",
     ),
     "faults": (
-        "Faults: let requests of tills and terminals fail on purpose, in `paydesk dev` only.",
+        "Faults: let requests and webhooks go wrong on purpose, in `paydesk dev` only.",
         "paydesk_dev.commands.faults:app",
     ),
     "wait": (

@@ -19,7 +19,6 @@ from paydesk.core.errors import Refusal
 from paydesk.core.faults import ANY_REQUEST, EDGES, VALUE_CHARACTERS_MAX, Edge, Fault, FaultRefused
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.oauth.tokens import ACCESS_TOKEN_PATTERN
-from paydesk.engine.webhooks.schemas import ACTIONS_OF
 from paydesk.platform.http import body
 from paydesk.platform.http.asgi import Scope
 from paydesk.platform.http.request import Request
@@ -27,6 +26,7 @@ from paydesk.platform.http.surfaces import Callers
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
+from paydesk_dev.faults import webhooks
 from paydesk_dev.faults.active import RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
@@ -40,7 +40,6 @@ ELSEWHERE: Mapping[Edge, str] = {
 
 OF_ORDER = "SELECT terminal_id, external_reference, application_id FROM orders WHERE seller_id = $1 AND order_id = $2"
 
-_NOTIFIED = tuple(action for actions in ACTIONS_OF.values() for action in actions)
 _PARAMETER, _ACCESS_TOKEN = re.compile(r"\{[^}]*\}"), re.compile(ACCESS_TOKEN_PATTERN)
 
 
@@ -94,11 +93,9 @@ class Requests:
         if fault.edge in ELSEWHERE:
             own = [edge for edge in EDGES if edge not in ELSEWHERE]
             raise FaultRefused("edge", f"must be one of {', '.join(own)}: {ELSEWHERE[fault.edge]}")
-        if fault.request == ANY_REQUEST:
-            return fault
         if fault.edge == "webhook":
-            if fault.request not in _NOTIFIED:
-                raise FaultRefused("request", f"must be * or one of {', '.join(_NOTIFIED)} at the edge webhook")
+            return webhooks.checked(fault)
+        if fault.request == ANY_REQUEST:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
         rows = [row for row in self._rows if row.name in names]

@@ -16,14 +16,14 @@ from typing import Any
 import msgspec
 
 from paydesk.core import ids
-from paydesk.core.faults import ANY_REQUEST, PAID_ACTIONS, Fault
+from paydesk.core.faults import ANY_REQUEST, Fault, FaultRefused
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks.delivery import outcome_store, recording, send, store
 from paydesk.engine.webhooks.delivery.courier import Courier
 from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
 from paydesk.engine.webhooks.delivery.store import Claimed, Target
 from paydesk.engine.webhooks.schedule import PENDING
-from paydesk.engine.webhooks.schemas import TOPIC
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, TOPIC
 from paydesk.engine.webhooks.signatures.signature import PREFIX
 from paydesk.platform.jobs import Claim
 from paydesk.platform.storage import conflict_keys
@@ -33,10 +33,12 @@ from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, HELD_SECONDS_MAX, Act
 OLD_SECONDS = 600
 """How old the time of an `old_timestamp` is: twice what receivers accept."""
 FIRED_MAX = 10_000
+PAID = ("order.processed", "order.refunded", "order.refund_failed")
 DROPPED = "Not sent: dropped by a fault"
 """The error of the attempt that records a dropped notification."""
 FOLLOWED = ("order.created", "order.at_terminal", "order.action_required")
 """The actions after which a newer version usually follows, which can overtake it."""
+ACTIONS = tuple(action for actions in ACTIONS_OF.values() for action in actions)
 _ANY_SECRET = Secret(PREFIX + b64encode(bytes(32)).decode())
 _SIGNATURES = ("X-Signature", "webhook-signature")
 
@@ -62,6 +64,18 @@ class _Notified(msgspec.Struct):
     action: str
     date_created: str
     live_mode: bool = False
+
+
+def checked(fault: Fault) -> Fault:
+    """Return the fault, if notifications have its request and its kinds can disturb them. Raises `FaultRefused`."""
+    names = [kind.name for kind in fault.kinds]
+    if fault.request not in (ANY_REQUEST, *ACTIONS):
+        raise FaultRefused("request", f"must be * or one of {', '.join(ACTIONS)} at the edge webhook")
+    if "before_answer" in names and (len(names) > 1 or fault.request not in (ANY_REQUEST, "order.created")):
+        raise FaultRefused("kind", "must be before_answer alone, and the request order.created or *")
+    if "forged" in names and fault.request in PAID:
+        raise FaultRefused("request", "must not be of an order that is paid, with forged: use order.created")
+    return fault
 
 
 class Webhooks:
@@ -110,7 +124,7 @@ class Webhooks:
                 return False
             if claimed.target.topic != TOPIC and names & {"out_of_order", "forged"}:
                 return False
-            return "before_answer" not in names and not ("forged" in names and notified.action in PAID_ACTIONS)
+            return "before_answer" not in names and not ("forged" in names and notified.action in PAID)
 
         request = facts_of(
             claimed.delivery_id,
