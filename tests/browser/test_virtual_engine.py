@@ -161,7 +161,7 @@ async def _tip_and_pin(shop: Window, counter: PageCounter) -> None:
     await shop.press("New order")
     await shop.press("Create order")
     await shop.shows("amount")
-    await shop.heard("answer lost")
+    await shop.heard("no answer")
     advance(LASTS_SECONDS)
     await shop.shows("tip")
     order_id = str(counter.screen.order_id)
@@ -245,10 +245,10 @@ def _advance(counter: PageCounter, clock: MovableClock, minutes: int) -> None:
 @pytest.mark.parametrize("authorizing_seconds", [0.1])
 @pytest.mark.slow
 async def test_every_card_of_the_tray_is_pressed(shop: Window, counter: PageCounter) -> None:
-    """Approved ones are charged, declined ones fail with their code as the detail; the slow ones come last."""
+    """Approved ones are charged, declined ones fail with their code as the detail."""
     for name, card in CARDS.items():
-        if name in ("slow", "late"):
-            continue
+        if name in ("slow", "late", "insert_only"):
+            continue  # They do not end at a tap.
         order_id = await counter.order()
         await shop.shows("present_card")
         await shop.page.locator(f"#card-{name}").click()

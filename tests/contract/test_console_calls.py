@@ -80,8 +80,6 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "search"): run("search", "A-1"),
     ("DELETE", "sessions"): run("sessions", "end", "--operator", "all"),
     ("DELETE", "sessions/{}"): run("sessions", "end", ID),
-    ("PUT", "subscriptions/{}/fault"): run("webhooks", "fault", "twice", "--subscription", ID),
-    ("DELETE", "subscriptions/{}/fault"): run("webhooks", "fault", "clear", "--subscription", ID),
     ("POST", "terminals"): run("terminals", "create", "--virtual", "--seller", "1"),
     ("GET", "terminals/{}/queue"): run("terminals", "queue", ID),
     ("POST", "terminals/{}/release"): run("terminals", "release", ID, *REASON),

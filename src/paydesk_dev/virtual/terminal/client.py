@@ -138,7 +138,11 @@ class DeviceClient:
     async def acknowledge(self, lease_id: str) -> Reply:
         """Acknowledge that the order has arrived and is displayed."""
         self._sends("ack")
-        return self._answered(await self._in_session("POST", f"/leases/{lease_id}/ack", {}))
+        try:
+            return self._answered(await self._in_session("POST", f"/leases/{lease_id}/ack", {}))
+        except ServiceUnavailable:
+            self._receives("no answer")
+            raise
 
     async def progress(self, lease_id: str, seq: int, step: str) -> Reply:
         """Report a step of the payment; `authorizing` requests the authorization permit."""
