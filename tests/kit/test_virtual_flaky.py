@@ -134,6 +134,9 @@ async def test_flaky_script_is_a_fault_of_the_service_beside_it(database: Databa
             assert [firing.operation for firing in fault.firings][:1] == ["device_hello"]
             await virtual.act("reboot")
             assert list(faults) == [fault]
+            faults.remove(fault)
+            await virtual.act("set_script", script="flaky:1:approve:0s")
+            assert [one.fault for one in faults] == [fault.fault], "one that was removed is made again"
             await virtual.act("set_script", script="approve:0s")
             assert list(faults) == []
             await virtual.act("set_script", script="flaky:0.25:approve:0s")
