@@ -295,6 +295,16 @@ async def test_a_poll_writes_nothing(database: Database) -> None:
     assert [sql.split(None, 1)[0] for sql in recording.asked] == ["SELECT", "UPDATE"]
 
 
+async def test_a_write_during_a_forgetting_leaves_the_terminal_offline(database: Database) -> None:
+    """It chooses the terminals once the other has ended."""
+    desk, monotonic = await open_desk(database), Monotonic()
+    sightings = Sightings(None, monotonic)
+    sightings.began(desk.seller_id, desk.terminal_id, monotonic())
+    forgetting = sightings.forget(database, desk.seller_id, desk.terminal_id)
+    _, written = await asyncio.gather(forgetting, sightings.write(database, is_last=True))
+    assert written == 0
+
+
 async def test_2000_open_polls_are_one_statement_each_15_s(database: Database) -> None:
     """A minute has four of them, and one more for the terminals' return; each has every terminal."""
     desk, monotonic = await open_desk(database), Monotonic()

@@ -11,16 +11,20 @@ from typing import Any
 
 import pytest
 
+from acquirer_scene import card
 from operator_calls import audited, operator
 from paydesk.core.clock import SystemClock
+from paydesk.core.faults import parse
 from paydesk.engine.events.readers import Readers
 from paydesk.engine.invariants import check
-from paydesk.engine.payments.acquirer import Card, NotSent, Payment
+from paydesk.engine.payments.acquirer import Card, NotSent, Payment, Unknown
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.engine.payments.simulator.removals import REMEMBERED_MAX, Removals
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.platform.storage.database import Database
 from paydesk.platform.storage.migrate import shipped
+from paydesk_dev.faults.active import Faults
 from paydesk_dev.reset.reset import CHANGED, EMPTIED, LOCK_ON_POSTGRES
 from print_scene import print_on
 from recording_database import RecordingDatabase
@@ -375,10 +379,10 @@ async def test_acquirer_charges_nothing_for_a_removed_order(database: Database) 
     """Whatever the request, also one that has begun before; the ledger stays as it is."""
     removals, payment = Removals(), Payment(1, "T", "PAY01J67CQQH5904WDBVZEM4JMEP3", 100, "BRL")
     simulator = Simulator(database, SystemClock(), removals=removals)
-    card = Card("visa", "credit_card", "503175", "6351", "contactless")
+    shown = Card("visa", "credit_card", "503175", "6351", "contactless")
     removals.remember(["ORD01J67CQQH5904WDBVZEM4JMEP3"])
     for request in (
-        simulator.authorize(payment, card),
+        simulator.authorize(payment, shown),
         simulator.refund(payment, key="REF1", amount_minor=1),
         simulator.confirm(payment, key="CNF1", reference_id="1"),
         simulator.reverse(payment, key="REV1", amount_minor=1),
@@ -388,6 +392,23 @@ async def test_acquirer_charges_nothing_for_a_removed_order(database: Database) 
     rows = "SELECT (SELECT COUNT(*) FROM simulator_payments) + (SELECT COUNT(*) FROM simulator_movements)"
     ((count,),) = await database.read(lambda tx: tx.all(rows))
     assert count == 0
+
+
+@pytest.mark.on_postgres
+async def test_held_payment_of_an_ended_order_never_arrives(one: Resettable) -> None:
+    """It would be an approval of no order."""
+    objects, terminal = one.service.shared.objects, await one.service.terminal()
+    order_id = (await one.service.create(terminal)).body["id"]
+    await simulate(one.service, order_id, "failed")
+    late = objects[Faults].add(parse(f"acquirer payment late order={order_id}"), 0)
+    simulator, payment_id = objects[Acquirers].test, f"PAY{order_id[3:]}"
+    assert simulator is not None
+    payment = Payment(one.service.seller_id, terminal.id, payment_id, 2490, "BRL")
+    asking = asyncio.ensure_future(simulator.authorize(payment, card()))
+    assert await objects[Faults].until(lambda: late.fired == 1, 30)
+    assert (await one.reset()).status == 204
+    assert isinstance(await asking, Unknown)
+    assert await one.counts("simulator_payments") == {"simulator_payments": 0}
 
 
 def test_remembered_orders_are_bounded() -> None:

@@ -42,6 +42,7 @@ class Counter:
 
     def __init__(self, database: Database) -> None:
         self.faults = Faults()
+        self.faults.bind(database.signals)
         self.bank = Bank(database, capabilities=WITH_CONFIRMATIONS, source=AcquirerFaults(self.faults))
         self.simulator = self.bank.simulator
 
@@ -143,9 +144,9 @@ async def test_a_held_answer_comes_with_its_release(counter: Counter) -> None:
 
 
 async def test_a_held_request_arrives_with_its_release(counter: Counter) -> None:
-    """Also after the engine has given up; without a release after 60 s, and never once the acquirer is closed."""
+    """Also after the engine has given up; without a release after 60 s, and never once the process stops."""
     simulator = counter.simulator
-    for end in ("release", "time", "close"):
+    for end in ("release", "time", "close", "stop"):
         payment, late = new_payment(), counter.add("payment late")
         asking = asyncio.ensure_future(simulator.authorize(payment, card()))
         assert await counter.faults.until(lambda late=late: late.fired == 1, 30)  # type: ignore[misc]
@@ -157,11 +158,13 @@ async def test_a_held_request_arrives_with_its_release(counter: Counter) -> None
             counter.faults.release(late)
         elif end == "time":
             moved_time.advance(60)
-        else:
+        elif end == "close":
             await simulator.close()
+        else:
+            counter.bank.database.signals.stop()
         arriving = (task for task in asyncio.all_tasks() if task.get_name().startswith("payment of"))
         await asyncio.gather(*arriving)
-        expected = NotFound if end == "close" else Approved
+        expected = Approved if end in ("release", "time") else NotFound
         assert isinstance(await simulator.inquire(payment), expected), end
 
 

@@ -57,13 +57,17 @@ def test_a_reset_counts_anew() -> None:
 
 
 def test_faults_and_firings_are_limited() -> None:
-    """Those of headers take no room of others."""
+    """Those of headers and of virtual terminals take no room of others."""
     active, fault = Faults(), faults.parse("till create_order reset times=0")
     headed = [active.add(fault, 0, of_header=True) for _ in range(FAULTS_OF_HEADERS_MAX + 1)]
     assert [active.find(one.id) for one in (headed[0], headed[-1])] == [None, headed[-1]]
     assert (len(list(active)), active.on_wire) == (FAULTS_OF_HEADERS_MAX, False)
     added = [active.add(fault, 0) for _ in range(FAULTS_MAX)]
-    assert active.is_full
+    was_full = active.is_full
+    own = [active.add(fault, 0, of_terminal=True) for _ in range(FAULTS_MAX)]
+    active.remove(added.pop())
+    assert (was_full, active.is_full) == (True, False)
+    active.remove(*own)
     for _ in range(FIRINGS_MAX + 1):
         taken = active.take(request_of(), "create_order", 0)
         assert taken is not None

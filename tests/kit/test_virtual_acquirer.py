@@ -146,6 +146,21 @@ async def test_reversal_before_the_payment_blocks_it(service: Service, terminal:
     assert [row[5] for row in await _ledger(service)] == ["declined"]
 
 
+async def test_nothing_is_reversed_for_another_terminal_or_an_ended_order(
+    service: Service, terminal: Terminal, payment_id: str
+) -> None:
+    """Nor while the service inquires for the outcome: the answer is `unknown` then."""
+    other, order_id = await service.terminal(), f"ORD{payment_id[3:]}"
+    assert (await _authorize(service, terminal, _body(payment_id))).body["outcome"] == "approved"
+    assert (await _reverse(service, other, payment_id)).code == "order_not_found"
+    for state in ("action_required", "processed"):
+        moved = await service.request("POST", f"/v1/orders/{order_id}/events", {"status": state}, key=None)
+        assert moved.status == 204, moved.body
+        assert (await _reverse(service, terminal, payment_id)).body == {"outcome": "unknown"}, state
+    rows = await service.database.read(lambda tx: tx.all("SELECT reversed_ms FROM simulator_payments"))
+    assert [tuple(row) for row in rows] == [(None,)]
+
+
 INVALID: tuple[tuple[dict[str, Any], str], ...] = (
     ({"amount": "0.00"}, "property_value"),
     ({"amount": "1.234"}, "property_value"),

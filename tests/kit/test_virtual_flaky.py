@@ -116,7 +116,7 @@ def test_same_seed_draws_the_same_faults() -> None:
     assert {fault.kind_at(number).name for number in range(1, 41)} == set(FLAKY_KINDS)
 
 
-@pytest.mark.parametrize(("probability", "every"), [(0.9, 1), (0.05, 20), (0.00001, 1000)])
+@pytest.mark.parametrize(("probability", "every"), [(1, 1), (0.5, 2), (0.05, 20), (0.001, 1000)])
 def test_probability_becomes_one_of_so_many(probability: float, every: int) -> None:
     """Within the limits of the grammar."""
     assert flaky(probability, "T__1", 7).every == every
@@ -128,12 +128,15 @@ async def test_flaky_script_is_a_fault_of_the_service_beside_it(database: Databa
     with skipped_waits(database):
         async with playing(database) as service:
             faults = service.shared.objects[Faults]
-            virtual = await create_virtual(service, script="flaky:0.9:approve:0s", seed=SEED)
+            virtual = await create_virtual(service, script="flaky:1:approve:0s", seed=SEED)
             (fault,) = faults
             assert fault.fault.line == f"terminal '*' {FLAKY} terminal={virtual.id} times=0 seed={SEED}"
             assert [firing.operation for firing in fault.firings][:1] == ["device_hello"]
             await virtual.act("reboot")
             assert list(faults) == [fault]
+            faults.remove(fault)
+            await virtual.act("set_script", script="flaky:1:approve:0s")
+            assert [one.fault for one in faults] == [fault.fault], "one that was removed is made again"
             await virtual.act("set_script", script="approve:0s")
             assert list(faults) == []
             await virtual.act("set_script", script="flaky:0.25:approve:0s")
@@ -172,7 +175,7 @@ async def test_script_can_become_flaky_and_steady_again(service: DeviceService) 
     fleet = Fleet(service.base_url, None, QUICK)
     await fleet.start()
     await fleet.add("T__1", "PDT-1", "approve:0s")
-    await fleet.find("T__1").set_script("flaky:0.9:approve:0s")
+    await fleet.find("T__1").set_script("flaky:1:approve:0s")
     await until(lambda: bool(fleet.counts))
     await fleet.find("T__1").set_script("approve:0s")
     await _paid(service, "L1")

@@ -149,11 +149,11 @@ async def test_power_cut_during_the_reversal_reports_what_the_acquirer_has(servi
     await is_consistent(service)
 
 
-@pytest.mark.parametrize("confirmations", [True, False])
+@pytest.mark.parametrize(("confirmations", "is_lost"), [(True, False), (False, False), (False, True)])
 async def test_card_out_of_a_terminal_of_kind_service(
-    database: Database, tmp_path: Path, *, confirmations: bool
+    database: Database, tmp_path: Path, *, confirmations: bool, is_lost: bool
 ) -> None:
-    """A decline within the third message undoes a provisional approval; a final one stands."""
+    """A decline within the third message undoes a provisional approval; a final one stands, also if it is unknown."""
     settings = Settings(simulator_confirmations=confirmations)
     with skipped_waits(database):
         async with running(database, development=True, settings=settings) as service:
@@ -164,6 +164,8 @@ async def test_card_out_of_a_terminal_of_kind_service(
             order_id = await desk.order()
             faults = service.shared.objects[Faults]
             held = faults.add(parse(f"acquirer payment slow terminal={terminal.id}"), 0)
+            if is_lost:
+                faults.add(parse(f"acquirer payment answer_lost times=0 terminal={terminal.id}"), 0)
             await desk.act("insert", card="visa_approved")
             await desk.act("pin", digits=PIN)
             await desk.shows("authorizing")
@@ -172,6 +174,7 @@ async def test_card_out_of_a_terminal_of_kind_service(
             payment = await desk.ended(order_id, "failed" if confirmations else "processed")
             assert payment["status_detail"] == ("processing_error" if confirmations else "accredited")
             await until_found(lambda: _settled(service, is_reversed=confirmations))
+            assert ("result declined" in [message.text for message in desk.display.messages]) == confirmations
             await fleet.stop()
             await is_consistent(service)
 

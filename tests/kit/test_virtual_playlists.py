@@ -31,6 +31,7 @@ APPROVE = Part(Script("approve"))
         ),
         ("flaky", Playlist((APPROVE,), 0.05)),
         ("flaky:0.2", Playlist((APPROVE,), 0.2)),
+        ("flaky:1", Playlist((APPROVE,), 1)),
         ("flaky:hold", Playlist((Part(Script("hold")),), 0.05)),
         (
             "flaky:0.1:approve:0.1s*2,ignore",
@@ -54,8 +55,7 @@ def test_parses_every_form(text: str, playlist: Playlist) -> None:
         ("approve*1001", "from 1 to 1,000"),
         ("approve@61s", "from 0s to 60s"),
         ("approve*3@2s", "such as approve:0.2s@2s"),
-        ("flaky:0", "above 0 and below 1"),
-        ("flaky:1.5", "above 0 and below 1"),
+        *((f"flaky:{share}", "from 0.001 to 0.5, such as 0.05, or 1") for share in (0, 0.0001, 0.51, 0.7, 1.5)),
         ("flaky:0.1:flaky", "unknown script 'flaky'"),
         (",".join(["approve"] * 101), "limit of 100"),
     ],
@@ -64,6 +64,11 @@ def test_invalid_playlist_is_refused(text: str, message: str) -> None:
     """The error says what is wrong, and what is valid."""
     with pytest.raises(ValueError, match=message):
         playlists.parse(text)
+
+
+def test_stored_probability_of_an_earlier_version_stays_valid() -> None:
+    """Its terminal starts again."""
+    assert playlists.parse("flaky:0.7:approve", is_stored=True).flaky == 0.7
 
 
 def test_parts_repeat_from_the_start() -> None:

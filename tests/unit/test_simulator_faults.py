@@ -30,8 +30,9 @@ from tables import each
             "refund:decline:processing_error@2.5",
             "acquirer refund decline:processing_error every=40 times=0 per=key seed=7",
         ),
-        ("payment:late:5s@0.001", "acquirer payment late every=1000 times=0 delay=5s per=key seed=7"),
-        ("payment:lost@70", "acquirer payment answer_lost per=key"),
+        ("payment:late:5s@0.1", "acquirer payment late every=1000 times=0 delay=5s per=key seed=7"),
+        ("payment:lost@50", "acquirer payment answer_lost every=2 per=key seed=7"),
+        ("payment:lost@100", "acquirer payment answer_lost per=key"),
     ],
 )
 def test_a_rule_becomes_a_fault(rule: str, line: str) -> None:
@@ -56,7 +57,7 @@ _SUPPORTED = [
     for behaviour, kind in scripts.KINDS.items()
     if operation.replace("confirmation", "confirm") in REQUESTS[kind]
 ]
-_SHARES = st.one_of(st.just(""), st.decimals(0, 100, places=3).map(lambda share: f"@{share}"))
+_SHARES = st.one_of(st.just(""), st.decimals("0.1", 50, places=3).map(lambda share: f"@{share}"))
 _RULES = st.sampled_from(_SUPPORTED).flatmap(
     lambda pair: st.tuples(_ARGUMENTS[pair[1]], _SHARES).map(lambda rest: f"{pair[0]}:{pair[1]}{rest[0]}{rest[1]}")
 )
@@ -85,7 +86,7 @@ def test_each_rule_is_a_line_of_the_grammar(rules: list[str], seed: int) -> None
         ("payment:late", "needs a time"),
         ("payment:late:soon", "must be a time"),
         ("payment:late:86401s", "86400 seconds"),
-        ("payment:lost@101", "more than 100"),
+        *((f"payment:lost@{share}", "write @0.1 to @50, or @100") for share in (101, 90, 67, 50.1, 0.01, 0.099)),
         ("payment:lost@-1", "not a rule"),
         ("payment:lost " * 51, "limit of 50"),
     ],

@@ -55,8 +55,8 @@ Faults of different groups combine: `late`, `slow`, one of `decline` and `other_
 `answer_lost`; of one group the first fires. Inquiries and reversals cannot be declined, and inquiries cannot be late.
 
 A percentage chooses keys, the nearest whole number: `@5` is `every=20 per=key`, one key of each 20, which the setting
-`simulator_seed` chooses, and from 67 % on each. The seller's keys are counted in the database, so the same requests in
-the same order meet the same faults again.
+`simulator_seed` chooses. It is from `@0.1` to `@50`, or `@100`; others are refused. The seller's keys are counted in
+the database, so the same requests in the same order meet the same faults again.
 
 ```sh
 PAYDESK_SIMULATOR_SCRIPT="payment:lost@5 payment:late:30s@5 refund:unheard:2@20 reversal:not_sent:3" \\

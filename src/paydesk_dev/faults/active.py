@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from paydesk.core import faults, ids, runtime
-from paydesk.core.faults import ANY_REQUEST, Edge, Fault, FaultRefused, Kind
+from paydesk.core.faults import ANY_REQUEST, HELD_SECONDS_MAX, Edge, Fault, FaultRefused, Kind
 from paydesk.core.signals import Signals
 from paydesk.core.text.redaction import redacted
 from paydesk.platform.process.node import StartRefused
@@ -23,7 +23,6 @@ FIRINGS_MAX = 200
 TOPIC = "firing"
 """The signal that a fault has fired, was released or removed."""
 ON_WIRE: tuple[Edge, ...] = ("till", "terminal")
-HELD_SECONDS_MAX = 60.0
 BODY_CHARACTERS_MAX = 4096
 POLL_INTERVAL_SECONDS = 2.0
 WAITING_MAX = 16
@@ -67,12 +66,13 @@ class Firing:
 
 @dataclass(eq=False, slots=True)
 class Active:
-    """A fault with its count. `of_header`: it was a header of its one request."""
+    """A fault with its count. `of_header`: it was a header of its one request; `of_terminal`: a virtual one made it."""
 
     id: str
     fault: Fault
     created_ms: int
     of_header: bool = False
+    of_terminal: bool = False
     matched: int = 0
     begun: int = 0
     """Its firings, with those that are not over."""
@@ -139,16 +139,16 @@ class Faults:
 
     @property
     def is_full(self) -> bool:
-        """Whether no fault can be added."""
-        return len(self._all) >= FAULTS_MAX
+        """Whether no fault can be added. Those of virtual terminals take no room."""
+        return sum(not one.of_terminal for one in self._all.values()) >= FAULTS_MAX
 
     def find(self, fault_id: str) -> Active | None:
         """Return the fault with this id."""
         return next((one for one in self if one.id == fault_id), None)
 
-    def add(self, fault: Fault, now_ms: int, *, of_header: bool = False) -> Active:
+    def add(self, fault: Fault, now_ms: int, *, of_header: bool = False, of_terminal: bool = False) -> Active:
         """Add a fault. Of headers the last `FAULTS_OF_HEADERS_MAX` are kept."""
-        active = Active(f"FLT{ids.ordered_ulid(now_ms)}", fault, now_ms, of_header)
+        active = Active(f"FLT{ids.ordered_ulid(now_ms)}", fault, now_ms, of_header, of_terminal)
         if of_header:
             self._of_headers.append(active)
         else:

@@ -14,6 +14,7 @@ from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import environment, form, screen
 from paydesk.core.errors import GONE
+from paydesk.core.faults import ANY_REQUEST
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.response import Closed
 from paydesk.operators.subscriptions.handlers import SubscriptionDocument
@@ -125,7 +126,7 @@ async def set_fault(request: ConsoleRequest) -> Answer:
     )
 
     async def work(sent: Mapping[str, str]) -> Done:
-        body: dict[str, Any] = {"edge": "webhook", "request": "*", "kind": sent["kind"], "times": 0}
+        body: dict[str, Any] = {"edge": "webhook", "request": ANY_REQUEST, "kind": sent["kind"], "times": 0}
         body |= {"every": _number(sent["every"]), "match": {"subscription": subscription["id"]}}
         if sent["kind"] in ("late", "out_of_order"):
             body["delay"] = _number(sent["delay"])

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from paydesk.core import ids
-from paydesk.core.faults import ANY_REQUEST, Fault, FaultRefused
+from paydesk.core.faults import ANY_REQUEST, HELD_SECONDS_MAX, Fault, FaultRefused
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks.delivery import outcome_store, recording, send, store
 from paydesk.engine.webhooks.delivery.courier import Courier
@@ -28,7 +28,7 @@ from paydesk.engine.webhooks.signatures.signature import PREFIX
 from paydesk.platform.jobs import Claim
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Database, Transaction
-from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, HELD_SECONDS_MAX, Active, Faults, Firing, RequestFacts
+from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, Active, Faults, Firing, RequestFacts
 
 OLD_SECONDS = 600
 """How old the time of an `old_timestamp` is: twice what receivers accept."""

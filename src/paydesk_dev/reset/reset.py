@@ -129,11 +129,13 @@ async def reset(call: Call) -> Answer:
     objects = call.shared.objects
     fleet, credentials, recorder = objects.get(Fleet), objects.get(KeptCredentials), objects[RequestRecorder]
     kept = kept_tokens(credentials)
-    async with objects[Removals].lock, AsyncExitStack() as stack:
+    removals = objects[Removals]
+    async with removals.lock, AsyncExitStack() as stack:
         if fleet is not None:
             await stack.enter_async_context(fleet.reset())
         await stack.enter_async_context(recorder.writing)
         recorder.forget()
+        await removals.end_held()
         objects[Faults].count_anew()
         for terminal_id in await _commit(call, sorted(kept)):
             if fleet is not None:

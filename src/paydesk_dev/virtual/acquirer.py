@@ -5,7 +5,6 @@ A payment that no order has is refused: it would be in the ledger for ever, with
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -20,7 +19,8 @@ from paydesk.engine.device.rules.reports import Card, PaymentMethod
 from paydesk.engine.device.sessions import refuse_revoked
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import CHECK_ON_TERMINAL, FAILED_DETAILS, LIVE
 from paydesk.engine.payments import acquirer as port
 from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Payment, Result, Unknown
 from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
@@ -67,7 +67,7 @@ async def authorize(call: Call) -> Answer:
     method, amount_minor = request.payment_method, minor_units(request.amount, CURRENCIES[caller.currency].decimals)
     if not amount_minor:
         raise PROPERTY_VALUE.with_reason("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
-    await _payment(call, request.payment_id)
+    await _order(call, request.payment_id)
     payment = Payment(
         caller.seller_id, caller.terminal_id, request.payment_id, amount_minor, caller.currency, method.installments
     )
@@ -87,7 +87,11 @@ async def reverse(call: Call) -> Answer:
     """Reverse a payment at the simulated acquirer. One that has not arrived is declined when it arrives."""
     acquirer, request = _acquirer(call), call.body
     assert isinstance(request, AcquirerReversal)
-    payment = await _payment(call, request.payment_id)
+    order = await _order(call, request.payment_id)
+    if order.status not in LIVE or order.state == CHECK_ON_TERMINAL:
+        # The service has an outcome, or inquires for it.
+        return Answer(200, AcquirerOutcome("unknown"))
+    payment = payment_of(order)
     key = f"{payment.payment_id}.terminal"
     outcome = await acquirer.reverse(payment, key=key, amount_minor=payment.amount_minor)
     return Answer(200, _answer(payment, outcome))
@@ -103,15 +107,14 @@ def _acquirer(call: Call) -> CheckedAcquirer:
     return CheckedAcquirer(simulator)
 
 
-async def _payment(call: Call, payment_id: str) -> Payment:
-    """Return the payment of an order of the terminal's seller and mode. Raises `ORDER_NOT_FOUND`."""
+async def _order(call: Call, payment_id: str) -> Order:
+    """Return the terminal's order that has the payment. Raises `ORDER_NOT_FOUND`."""
     caller, order_id = call.caller, f"ORD{payment_id.removeprefix('PAY')}"
     order = await call.database.read(lambda tx: orders.find(tx, caller.seller_id, order_id))
-    if order is None or bool(order.live) != caller.live:
-        raise ORDER_NOT_FOUND.with_reason(
-            "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
-        )
-    return replace(payment_of(order), terminal_id=caller.terminal_id)
+    if order is None or (order.terminal_id, bool(order.live)) != (caller.terminal_id, caller.live):
+        message = "No order of this terminal has this payment. Send the payment_id of the order offered."
+        raise ORDER_NOT_FOUND.with_reason("no order of the terminal has the payment", message=message)
+    return order
 
 
 def _answer(payment: Payment, outcome: Result) -> AcquirerOutcome:
@@ -170,6 +173,7 @@ OPERATIONS = (
             "Called by a virtual terminal whose buyer took the card out after the permit; it then reports `declined`"
             " with `processing_error`. The whole payment is reversed, with its tip. `payment_id` is the idempotency"
             " key. After another outcome than `approved` the card may be charged: the terminal reports `unknown`."
+            " Once the service has an outcome or inquires for it, nothing is reversed, and the answer is `unknown`."
         ),
     ),
 )

@@ -110,16 +110,16 @@ class Watcher(Protocol):
     """What shows a simulation to a person."""
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """So many terminals of a phase are done."""
+        """Show how many terminals of a phase are done."""
 
     def busy(self, seconds: float) -> None:
-        """The service asks to wait so long."""
+        """Show for how long the service asks to wait."""
 
     def state(self, figures: dict[str, int]) -> None:
-        """What the running terminals do, each second."""
+        """Show what the running terminals do, each second."""
 
     def note(self, message: str) -> None:
-        """Something that the person should know."""
+        """Show a message."""
 
 
 class Simulation:

@@ -112,23 +112,22 @@ class Sightings:
         A terminal whose row is locked is written the next time; at once if it was silent and is polling. One without a
         row was deleted, and its polls have ended.
         """
-        now, self.is_urgent = self._monotonic(), False
-        due = {
-            terminal_id: seen
-            for terminal_id, seen in self._seen.items()
-            if seen.has_news and (is_last or seen.is_due(now))
-        }
-        if due:
+        async with self._writing:
+            now, self.is_urgent = self._monotonic(), False
+            due = {
+                terminal_id: seen
+                for terminal_id, seen in self._seen.items()
+                if seen.has_news and (is_last or seen.is_due(now))
+            }
             ages_ms = {terminal_id: (seen.seller_id, int(seen.age(now) * 1000)) for terminal_id, seen in due.items()}
-            async with self._writing:
-                written = await database.write(partial(presence.record, ages_ms=ages_ms))
-            for terminal_id, seen in due.items():
-                if terminal_id not in written:
-                    self.is_urgent = self.is_urgent or (seen.open_polls > 0 and seen.was_silent(now))
-                    continue
-                seen.written = now
-                if seen.ended is not None and seen.ended <= now:
-                    seen.ended = None
+            written = await database.write(partial(presence.record, ages_ms=ages_ms)) if due else ()
+        for terminal_id, seen in due.items():
+            if terminal_id not in written:
+                self.is_urgent = self.is_urgent or (seen.open_polls > 0 and seen.was_silent(now))
+                continue
+            seen.written = now
+            if seen.ended is not None and seen.ended <= now:
+                seen.ended = None
         for terminal_id in [terminal_id for terminal_id, seen in self._seen.items() if seen.is_over(now)]:
             del self._seen[terminal_id]
         return len(due)

@@ -19,10 +19,13 @@ from typing import Annotated
 
 import msgspec
 
+from paydesk.core.faults import EVERY_MAX
 from paydesk_dev.virtual.scripts import scripts
 from paydesk_dev.virtual.scripts.scripts import Script
 
 FLAKY_DEFAULT = 0.05
+FLAKY_MIN, FLAKY_MAX = 1 / EVERY_MAX, 0.5
+"""One request in `EVERY_MAX`, and one in two; 1 is each."""
 FILE_BYTES_MAX = 100_000
 PARTS_MAX, TIMES_MAX, DELAY_SECONDS_MAX = 100, 1_000, 60.0
 
@@ -73,8 +76,11 @@ class _Step(msgspec.Struct, forbid_unknown_fields=True):
 _Steps = Annotated[list[_Step], msgspec.Meta(min_length=1, max_length=PARTS_MAX)]
 
 
-def parse(text: str, named: Mapping[str, Playlist] | None = None) -> Playlist:
-    """Parse a playlist, a single script, or one of these names. Raises `ValueError` that says what is wrong."""
+def parse(text: str, named: Mapping[str, Playlist] | None = None, *, is_stored: bool = False) -> Playlist:
+    """Parse a playlist, a single script, or one of these names. Raises `ValueError` that says what is wrong.
+
+    One that is stored may have any probability: earlier versions took others.
+    """
     flaky = 0.0
     first, _, rest = text.partition(":")
     if first == "flaky":
@@ -82,8 +88,10 @@ def parse(text: str, named: Mapping[str, Playlist] | None = None) -> Playlist:
         is_given = _PROBABILITY.fullmatch(probability) is not None
         flaky, text = (float(probability), after) if is_given else (FLAKY_DEFAULT, rest)
         text = text or "approve"
-        if not 0 < flaky < 1:
-            raise ValueError(f"the probability of flaky is {probability}; it must be above 0 and below 1, such as 0.05")
+        is_drawn = FLAKY_MIN <= flaky <= FLAKY_MAX or flaky == 1
+        if not is_drawn and not (is_stored and 0 < flaky < 1):
+            valid = f"from {FLAKY_MIN} to {FLAKY_MAX}, such as 0.05, or 1"
+            raise ValueError(f"the probability of flaky is {probability}; it must be {valid}")
     if named and text in named:
         return Playlist(named[text].parts, flaky)
     texts = text.split(",")

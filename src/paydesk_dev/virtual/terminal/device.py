@@ -228,15 +228,11 @@ class Device:
             entry = self.journal.entries[lease_id]
             if entry.presented is None or entry.result is None or entry.result["outcome"] == "declined":
                 return
-            if self.journal.kind == "service":
-                # Without a result that the service waits for, its order has ended already.
-                is_undone = entry.is_provisional or entry.result["outcome"] != "approved"
-            else:
-                is_undone = await self._reverse(entry)
-            if is_undone:
-                await self._store(entry, {**NEVER_CHARGED, **entry.presented})
-            elif self.journal.kind != "service":
-                await self._store(entry, UNKNOWN)
+            is_service = self.journal.kind == "service"
+            if is_service and not entry.is_provisional:
+                return  # The approval is final, or the outcome unknown: it may be approved.
+            is_undone = is_service or await self._reverse(entry)
+            await self._store(entry, {**NEVER_CHARGED, **entry.presented} if is_undone else UNKNOWN)
 
     async def _reverse(self, entry: Entry) -> bool:
         """Reverse the payment at the acquirer; return whether that is certain."""

@@ -35,7 +35,7 @@ class Link:
         return self._restored.is_set()
 
     def cut(self, seconds: float | None = None) -> None:
-        """Lose the messages under way and all later ones, until `restore` or for so many seconds."""
+        """Lose the messages under way and all later ones, until `restore`, or for these seconds."""
         self.close()
         self._restored.clear()
         loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ class Link:
         self._restored.set()
 
     async def wait(self, sleep: Callable[[float], Awaitable[object]], seconds: float) -> None:
-        """Wait so long before another try; if the connection is cut, at most until it is restored."""
+        """Wait these seconds before another try; if the connection is cut, at most until it is restored."""
         if self.is_up:
             await sleep(seconds)
             return

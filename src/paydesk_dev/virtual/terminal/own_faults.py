@@ -43,7 +43,7 @@ class OwnFaults:
     def remove(self) -> None:
         """Remove them from the service."""
         for name in tuple(self._active):
-            assert self._service is not None, "it has them"
+            assert self._service is not None, "without a service it has none"
             self._set(self._service, name, None)
 
     def _set(self, service: Faults, name: str, fault: Fault | None) -> None:
@@ -54,4 +54,4 @@ class OwnFaults:
         if active is not None:
             service.remove(self._active.pop(name))
         if fault is not None:
-            self._active[name] = service.add(fault, runtime.wall_ns() // 1_000_000)
+            self._active[name] = service.add(fault, runtime.wall_ns() // 1_000_000, of_terminal=True)

@@ -96,7 +96,7 @@ class Panel(Changes):
         self.notify()
 
     async def until(self, is_met: Callable[[], bool], seconds: float, pause_seconds_max: float = 60) -> None:
-        """Wait until it `is_met`, at most so long; that is asked after each change and each pause."""
+        """Wait until `is_met` returns true, at most `seconds`; it is called after each change and each pause."""
         deadline = runtime.monotonic() + seconds
         while not is_met() and (left := deadline - runtime.monotonic()) > 0:
             await self.changed(self.revision, min(left, pause_seconds_max))
@@ -109,7 +109,7 @@ class Panel(Changes):
         self._rest(screens.of("off"), is_forced=True)
 
     def start(self, orders: int, seconds: float | None = None) -> None:
-        """Show that the terminal starts; its journal has so many orders. `seconds`: when it is switched on."""
+        """Show that the terminal starts, with `orders` in its journal. `seconds`: until it is switched on."""
         self.order = None
         journal = "The journal is empty" if not orders else f"The journal has {orders} order{'s' if orders > 1 else ''}"
         self._rest(screens.of("rebooting", ends_ms=_ends_ms(seconds), journal=journal), is_forced=True)
@@ -157,7 +157,7 @@ class Panel(Changes):
             self.order = OrderScreens(order, self.seller_name, self._kind, expires_ms)
 
     def show(self, screen: Screen, seconds: float | None = None, then: Callable[[], None] | None = None) -> None:
-        """Show the screen until the next one, or for so many seconds and `then` what is shown between orders."""
+        """Show the screen until the next one, or for these seconds and `then` what is shown between orders."""
         if self._timer is not None:
             self._timer.cancel()
         if seconds is not None:

@@ -261,7 +261,7 @@ class OrderScreens:
         return self.screen("present_card", {"tip": added, "asked": asked or usual}, ends_ms=self._expires_ms)
 
     def pin(self, digits: int = 0, wrong: int = 0) -> Screen:
-        """Return the request for the PIN, after so many wrong ones."""
+        """Return the request for the PIN, after this number of wrong ones."""
         left = TRIES_MAX - wrong
         again = f"Wrong PIN, {left} {'tries' if left > 1 else 'try'} left" if wrong and not digits else ""
         entered = f"{digits} digit{'s' if digits != 1 else ''} entered"

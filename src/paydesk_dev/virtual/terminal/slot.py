@@ -211,7 +211,7 @@ class Slot:
         self._payment = tasks.start(run(), "payment", self._journal.terminal_id)
 
     def _part_of(self, entry: Entry) -> Part:
-        return playlists.parse(self._journal.script).at(entry.number)
+        return playlists.parse(self._journal.script, is_stored=True).at(entry.number)
 
     async def _pay(self, entry: Entry, part: Part) -> bool:
         device = self.device

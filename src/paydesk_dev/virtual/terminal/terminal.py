@@ -79,7 +79,7 @@ class Terminal:
         client.link, client.messages = self.panel.link, None if self.panel.hidden else self.panel
         slot = Slot(Device(client, self.journal, self._pace, asyncio.Lock(), self.panel), self._counts)
         self.slot, self.settled, self._printed = slot, asyncio.Event(), ""
-        client.network = self._faults.flaky(playlists.parse(self.journal.script).flaky)
+        client.network = self._faults.flaky(playlists.parse(self.journal.script, is_stored=True).flaky)
         self._running = tasks.start(self._run(slot), "terminal", self.journal.terminal_id)
 
     async def settle(self) -> None:

@@ -217,7 +217,7 @@ class Simulator(Acquirer):
 
     async def close(self) -> None:
         """End the requests that a fault holds: they never arrive."""
-        await self._exchanges.close()
+        await self._removals.end_held()
 
 
 def create_acquirers(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from paydesk.core.clock import Clock
-from paydesk.core.faults import Fault
+from paydesk.core.faults import HELD_SECONDS_MAX, Fault
 from paydesk.engine.payments.acquirer import Card, NotSent, Payment, Result, Unknown
 from paydesk.engine.payments.simulator import cards, faults, ledger
 from paydesk.engine.payments.simulator.answers import Request
@@ -23,8 +23,6 @@ from paydesk.platform.storage.database import Database, Locked, Transaction, Una
 
 DEADLINE_SECONDS = 8.0
 """A longer delay ends as *unknown* after this time."""
-HELD_SECONDS_MAX = 60.0
-"""A request that is held arrives after this time."""
 TOO_SLOW = Unknown("no answer before the deadline")
 
 T = TypeVar("T", bound=Result)
@@ -47,8 +45,6 @@ class Exchanges:
     ) -> None:
         self._database, self._clock, self._removals, self._mode = database, clock, removals, mode
         self._script, self._source, self._sleep = script, source, sleep
-        self._arriving: set[asyncio.Task[object]] = set()
-        """The requests that are held before they arrive."""
 
     async def answer(
         self, operation: Operation, payment: Payment, key: str, effect: Effect[T], card: Card | None = None
@@ -75,20 +71,13 @@ class Exchanges:
         async def arrive() -> T | Unknown | NotSent:
             late.note(None)
             await late.hold(HELD_SECONDS_MAX)
-            return await respond()
+            return TOO_SLOW if self._database.signals.stopping else await respond()
 
         # The engine may no longer wait for an answer: the request arrives nevertheless.
         arriving = asyncio.create_task(arrive(), name=f"{request} of {payment.order_id}")
-        self._arriving.add(arriving)
-        arriving.add_done_callback(self._arriving.discard)
+        self._removals.add_held(arriving)
         await asyncio.wait((arriving,), timeout=DEADLINE_SECONDS)
         return arriving.result() if arriving.done() and not arriving.cancelled() else TOO_SLOW
-
-    async def close(self) -> None:
-        """End the requests that are held: they never arrive."""
-        for arriving in self._arriving:
-            arriving.cancel()
-        await asyncio.gather(*self._arriving, return_exceptions=True)
 
     async def _respond(
         self,

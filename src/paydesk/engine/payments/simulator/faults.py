@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
-from paydesk.core.faults import ACQUIRER_REQUESTS, Fault, FaultRefused, Kind
+from paydesk.core.faults import ACQUIRER_REQUESTS, ANY_REQUEST, Fault, FaultRefused, Kind
 from paydesk.engine.orders.status import FAILED_DETAILS
 from paydesk.engine.payments.acquirer import Result
 
@@ -19,7 +19,7 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 CONFIRM = "confirm"
 """The request of the operation `confirmation`; the others have the names of their operations."""
 
-_ANY = ("*", *ACQUIRER_REQUESTS)
+_ANY = (ANY_REQUEST, *ACQUIRER_REQUESTS)
 # A reversal always succeeds: it reverses an approval or blocks a later one. An inquiry changes nothing.
 REQUESTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("reset", "not_sent", "answer_lost", "slow"), _ANY),

@@ -20,11 +20,27 @@ class OrderRemoved(Unavailable):
 
 
 class Removals:
-    """The lock that lets one removal run at a time, and the orders with unfinished work that were removed last."""
+    """The lock that lets one removal run at a time, and the orders with unfinished work that were removed last.
+
+    Also the requests to the simulated acquirer that are held: their orders may have ended.
+    """
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self._removed: dict[str, None] = {}
+        self._held = set[asyncio.Task[object]]()
+
+    def add_held(self, arriving: asyncio.Task[object]) -> None:
+        """Add a request that a fault holds before it arrives."""
+        self._held.add(arriving)
+        arriving.add_done_callback(self._held.discard)
+
+    async def end_held(self) -> None:
+        """End the requests that are held: they never arrive."""
+        held = tuple(self._held)
+        for arriving in held:
+            arriving.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
 
     def remember(self, order_ids: Iterable[str]) -> None:
         """Remember removed orders, at most `REMEMBERED_MAX`."""

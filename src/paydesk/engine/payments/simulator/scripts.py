@@ -12,6 +12,8 @@ from paydesk.core.faults import EVERY_MAX, SEED_MAX, TIMES_MAX, Fault, FaultRefu
 from paydesk.engine.payments.simulator.faults import CONFIRM, OPERATIONS, checked
 
 RULES_MAX = 50
+SHARE_MIN, SHARE_MAX = 100 / EVERY_MAX, 50
+"""In percent, for one of `EVERY_MAX` keys and one of two."""
 KINDS = {
     "decline": "decline",
     "not_sent": "not_sent",
@@ -47,8 +49,10 @@ def _fault(word: str, seed: int) -> Fault | None:
             f" {', '.join(OPERATIONS)}, behaviours {', '.join(KINDS)}"
         )
     share = 100.0 if percent is None else float(percent)
-    if share > 100:
-        raise ValueError(f"{word!r}: {percent} percent is more than 100")
+    if not (share in (0, 100) or SHARE_MIN <= share <= SHARE_MAX):
+        raise ValueError(
+            f"{word!r}: a share is one key of each 2 to {EVERY_MAX}: write @{SHARE_MIN} to @{SHARE_MAX}, or @100"
+        )
     kind, times = KINDS[behaviour], 0
     if behaviour in COUNTED:
         times = int(argument or 1) if (argument or "1").isdigit() else 0
@@ -58,7 +62,7 @@ def _fault(word: str, seed: int) -> Fault | None:
         raise ValueError(f"{word!r} needs a time, such as 30s or 0.2s")
     elif argument is not None:
         kind = f"{kind}:{argument}"
-    every = min(round(100 / share), EVERY_MAX) if share else 0
+    every = round(100 / share) if share else 0
     chance: dict[str, Any] = {"every": every, "seed": seed} if every > 1 else {}
     per = "key" if times or every > 1 else "all"
     request = CONFIRM if operation == "confirmation" else operation
