@@ -198,7 +198,7 @@ def test_it_exits(paydesk, paydesk_terminal):
 
 @pytest.fixture
 def broken(paydesk, paydesk_terminal):
-    yield paydesk.create(paydesk_terminal, reference="of setup")
+    yield paydesk.create(paydesk_terminal, reference="setup")
     raise ValueError("while it ends")
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_a_field(paydesk):
 def test_a_wait_ends_with_the_cause(tmp_path: Path, shared: Path) -> None:
     """What a receiver or a planned function raises ends each wait, with its type and its line."""
     ran = Ran.of(tmp_path, CAUSES, f"--paydesk-credentials={shared}", "--paydesk-wait=60", "-rA")
-    assert (ran.code, ran.outcomes) == (1, {"failed": 8, "skipped": 1, "passed": 1, "error": 5}), ran.output
+    assert (ran.code, ran.outcomes) == (1, {"failed": 8, "skipped": 1, "passed": 1, "errors": 5}), ran.output
     assert "KeyError: 'of the receiver'" in ran.output
     for wait in ("an order", "a webhook", "a screen", "a step", "a fault"):
         assert f"ValueError: while {wait}" in ran.output
@@ -233,7 +233,7 @@ def test_a_wait_ends_with_the_cause(tmp_path: Path, shared: Path) -> None:
     assert "The planned step tap (test_till.py:45) failed: Refused: POST" in ran.output
     assert "SKIPPED" in ran.output
     # In setup and in teardown.
-    assert ran.output.count(" of setup 24.90 BRL: ") == 3
+    assert ran.output.count(" setup 24.90 BRL: ") == 3
     assert "the mark paydesk takes names" in ran.output
     assert "'$.contry' - is not known here" in ran.output
     assert "def ask(" not in ran.output

@@ -139,7 +139,7 @@ class Paydesk:
 
         The service records them up to 0.1 s later.
         """
-        query = {"application": self.client_id} if order is None else {"order": id_of(order)}
+        query = {"application": self.client_id, "order": None if order is None else id_of(order)}
         requests = map(Request, reversed(self.service.rows("/operator/v1/requests", query)))
         return [one for one in requests if operation in ("", one.get("operation"))]
 
