@@ -53,15 +53,18 @@ def test_an_order_and_its_webhooks_are_waited_for(folder: Path) -> None:
 
 
 def test_what_does_not_come_in_time_exits_1_and_says_what_came(folder: Path) -> None:
-    """At once if the order has ended; a webhook, an order and a service with the time."""
+    """At once if the status can no longer come; a webhook, an order and a service with the time."""
     order_id = pay(folder)
     wait(folder, "order", order_id, "processed")
     ended = wait(folder, "order", order_id, "processed", "--detail", "partially_refunded", "--seconds", "0", code=1)
     expected = f"{order_id} is processed (accredited). It did not become processed partially_refunded within 0 s."
     assert expected in " ".join(ended.stderr.split())
+    for wanted in (("failed",), ("at_terminal",), ("processed", "--detail", "high_risk")):
+        ended = wait(folder, "order", order_id, *wanted, "--seconds", "3600", code=1)
+        assert f"{order_id} is processed (accredited). It can no longer become {wanted[0]}" in ended.stderr
     assert command("orders", "refund", order_id, folder=folder).returncode == 0
     ended = wait(folder, "order", order_id, "processed", "--seconds", "3600", code=1)
-    assert f"{order_id} is refunded (refunded). It has ended, and does not become processed." in ended.stderr
+    assert f"{order_id} is refunded (refunded). It can no longer become processed." in ended.stderr
     wait(folder, "webhook", "order.refunded", "--order", order_id)
     arguments = ("webhook", "order.processed", "--order", order_id, "--count", "2", "--seconds", "0")
     ended = wait(folder, *arguments, code=1)

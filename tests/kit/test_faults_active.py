@@ -23,9 +23,11 @@ def fires(active: Faults, request: RequestFacts) -> str:
 
 
 def test_the_older_of_two_fires_until_it_is_spent() -> None:
-    """One a request; what the older one takes, the younger one does not count."""
+    """One a request; what the older one takes, the younger one does not count. A spent one goes on to count."""
     active = Faults("till create_order reset times=2; till create_order busy skip=1")
     assert [fires(active, request_of()) for _ in range(5)] == ["reset", "reset", "", "busy", ""]
+    assert [one.matched for one in active] == [5, 3]
+    active.remove(*active)
     assert not active.on_wire
 
 

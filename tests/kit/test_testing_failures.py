@@ -32,7 +32,7 @@ from waiting import wait_until
 SCENE = {
     **dict.fromkeys(("base_url", "client_id", "client_secret", "redirect_uri"), ""),
     "test": {"access_token": "t", "refresh_token": "r"},
-    "seller": {"user_id": 1},
+    "seller": {"user_id": 1, "currency": "BRL"},
     "webhook": {"secret": "", "subscription_id": "", "inbox_url": ""},
 }
 
@@ -147,9 +147,9 @@ def test_a_step_that_does_not_end(paydesk, paydesk_terminal):
     assert "AssertionError: of the receiver" in ran.output
     assert "Failed: it calls fail" in ran.output
     assert "a receiver of notifications returns a status, such as 200; it was None" in ran.output
-    assert "The planned step wait_for failed: PAYDESK_VIRTUAL__" in ran.output
+    assert "The planned step wait_for (test_till.py:23) failed: NotShown: PAYDESK_VIRTUAL__" in ran.output
     assert "Not done after it: pin, remove_card." in ran.output
-    assert "The planned step call has not ended." in ran.output
+    assert "The planned step call (test_till.py:29) has not ended." in ran.output
 
 
 STEPS = """
@@ -255,10 +255,12 @@ def test_a_plan_ends_with_its_test() -> None:
     plan = Plan("T1", _NoTerminal).pause(600)
     assert plan.finish(0.1, lambda: False) == ""
     plan = Plan("T1", _NoTerminal).pause(600).tap().pin()
-    assert plan.finish(600, lambda: True).startswith("The planned step tap failed: tap {")
+    failed = plan.finish(600, lambda: True)
+    assert failed.startswith("The planned step tap (test_testing_failures.py:")
+    assert ") failed: AssertionError: tap {" in failed
     assert plan.error.endswith("Not done after it: pin.")
-    plan = Plan("T1", _NoTerminal).call(lambda: pytest.fail("in words")).tap()
-    assert plan.finish(600, lambda: False) == "The planned step call failed: in words Not done after it: tap."
+    plan = Plan("T1", _NoTerminal).call(lambda: pytest.fail("in words.")).tap()
+    assert plan.finish(600, lambda: False).endswith(") failed: Failed: in words. Not done after it: tap.")
     plan.stop()
     assert plan.error == ""
 

@@ -18,7 +18,6 @@ from paydesk.commands.client.options import AsJson, CredentialsFile, examples, g
 app = group("Wait for a service, an order or webhooks; exits 1 if they do not come in time.")
 
 POLL_SECONDS_MAX, POLL_INTERVAL_SECONDS, READY_SECONDS_MAX = 20, 0.2, 5
-ENDED = ("failed", "canceled", "expired", "refunded")
 NOTIFICATIONS = "/dev/notifications"
 COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
 READY_EPILOG = examples(
@@ -38,21 +37,22 @@ Seconds = Annotated[int, typer.Option(min=0, max=3600, help="How long to wait at
 
 def known_status(text: str) -> str:
     """Return the status. Raises `WrongUsage` for one that no order has."""
-    from paydesk.engine.orders.status_labels import EXTENDED
+    from paydesk_dev.testing import expected
 
-    if text not in EXTENDED.all:
-        raise WrongUsage(f"No order is {text!r}. The statuses are {', '.join(EXTENDED.all)}.")
-    return text
+    try:
+        return expected.known_status(text)
+    except ValueError as error:
+        raise WrongUsage(str(error)) from None
 
 
 def known_action(text: str) -> str:
     """Return the action. Raises `WrongUsage` for one that no webhook has."""
-    from paydesk.engine.webhooks.schemas import ACTIONS_OF
+    from paydesk_dev.testing import expected
 
-    known = [action for actions in ACTIONS_OF.values() for action in actions]
-    if text not in known:
-        raise WrongUsage(f"No webhook has the action {text!r}. The actions are {', '.join(known)}.")
-    return text
+    try:
+        return expected.known_action(text)
+    except ValueError as error:
+        raise WrongUsage(str(error)) from None
 
 
 @app.command("ready", epilog=READY_EPILOG)
@@ -99,10 +99,12 @@ def wait_for_order(
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Wait until an order has a status, and print it; exits 1 at once if it has ended otherwise.
+    """Wait until an order has a status, and print it; exits 1 at once if that can no longer come.
 
     Follows the events of the application of the credentials file.
     """
+    from paydesk_dev.testing.expected import can_become
+
     application = order_client(find_credentials(credentials), live=live)
     end, after = time.monotonic() + seconds, None
     while True:
@@ -113,10 +115,11 @@ def wait_for_order(
             show(order, state, as_json=as_json)
             return
         left = end - time.monotonic()
-        if current in ENDED and current != status:
-            raise Failure(f"{state} It has ended, and does not become {status}.")
+        wanted = " ".join(filter(None, (status, detail)))
+        if not can_become(status, detail or "", current_detail):
+            raise Failure(f"{state} It can no longer become {wanted}.")
         if left <= 0:
-            raise Failure(f"{state} It did not become {' '.join(filter(None, (status, detail)))} within {seconds} s.")
+            raise Failure(f"{state} It did not become {wanted} within {seconds} s.")
         after = application.get("/v1/events", {"wait": _step(left), "after": after})["next"]
 
 

@@ -92,11 +92,14 @@ class Active:
         return self.fault.per == "all" and 0 < self.fault.times <= self.begun
 
     def matches(self, request: RequestFacts) -> bool:
+        """Return whether the fault may fire at the request."""
+        return not self.is_spent and self.concerns(request)
+
+    def concerns(self, request: RequestFacts) -> bool:
         """Return whether the request is one of those that the fault counts."""
         fault = self.fault
         return (
-            not self.is_spent
-            and fault.request in (ANY_REQUEST, *request.names)
+            fault.request in (ANY_REQUEST, *request.names)
             # A request for a token has no mode yet.
             and all(
                 request.facts.get(name, value if name == "mode" else "") == value for name, value in fault.match.items()
@@ -115,7 +118,7 @@ class Faults:
         self._of_headers: deque[Active] = deque(maxlen=FAULTS_OF_HEADERS_MAX)
         self._signals = Signals()
         self.on_wire = False
-        """Whether a fault of tills or terminals can fire, or holds a request that a later one may overtake."""
+        """Whether a fault of tills or terminals counts requests, or holds one that a later one may overtake."""
         self.at_acquirer = False
         """Whether a fault of the acquirer can fire."""
         self.on_webhooks = False
@@ -182,18 +185,18 @@ class Faults:
         self._changed()
 
     def matched_names(self, edge: Edge) -> set[str]:
-        """Return the names in `match` of the faults of an edge that can still fire."""
-        return {name for one in self if one.fault.edge == edge and not one.is_spent for name in one.fault.match}
+        """Return the names in `match` of the faults of an edge."""
+        return {name for one in self if one.fault.edge == edge for name in one.fault.match}
 
     def take(
         self, request: RequestFacts, operation: str, now_ms: int, may_fire: Callable[[Fault], bool] = lambda _: True
     ) -> tuple[Active, Firing] | None:
         """Count the request, and return its firing, of the oldest fault that fires. Others do not count it."""
         for active in self._all.values():
-            if active.fault.edge != request.edge or not active.matches(request) or not may_fire(active.fault):
+            if active.fault.edge != request.edge or not active.concerns(request) or not may_fire(active.fault):
                 continue
             active.matched += 1
-            if active.fault.hits(active.matched):
+            if not active.is_spent and active.fault.hits(active.matched):
                 return active, self.begin(active, request, operation, now_ms)
         return None
 
@@ -261,9 +264,7 @@ class Faults:
                     yield active, firing
 
     def _changed(self) -> None:
-        self.on_wire = any(
-            one.fault.edge in ON_WIRE and (one.held or not (one.is_spent or one.of_header)) for one in self
-        )
+        self.on_wire = any(one.fault.edge in ON_WIRE and (one.held or not one.of_header) for one in self)
         self.at_acquirer = any(one.fault.edge == "acquirer" and not one.is_spent for one in self)
         self.on_webhooks = any(one.fault.edge == "webhook" and not one.is_spent for one in self)
         self.notify()

@@ -1,4 +1,4 @@
-"""Waits of tests on asyncio."""
+"""Waits of tests: what they have in common, and the same on asyncio."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+
+POLL_SECONDS = 1
+"""How long a request of a wait takes at most, so that the wait ends soon after a planned step or a receiver fails."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from paydesk_dev.testing.documents import Order
 from paydesk_dev.testing.errors import NotReached
+from paydesk_dev.testing.expected import known_state
 from paydesk_dev.testing.paydesk import Paydesk
 
 POLL_INTERVAL_SECONDS = 0.05
@@ -40,10 +41,12 @@ class Clock:
 
         Raises `NotReached` if nothing more is due, or after the time of a wait.
         """
+        known_state(detail)
         end = time.monotonic() + self._paydesk.seconds
         while True:
             kind, settled = self.advance_to_next(), time.monotonic() + SETTLE_SECONDS
             while True:
+                self._paydesk.raise_failure()
                 current = self._paydesk.order(order)
                 if detail in (current.status, current.detail):
                     return current

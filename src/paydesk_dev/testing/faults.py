@@ -4,51 +4,57 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from paydesk_dev.testing.blocking import in_thread
-from paydesk_dev.testing.documents import Firing
-from paydesk_dev.testing.errors import NotFired, Refused
+from paydesk_dev.testing.blocking import POLL_SECONDS, in_thread
+from paydesk_dev.testing.documents import Firing, Order, id_of
+from paydesk_dev.testing.errors import NotFired, Refused, line_of_test
 from paydesk_dev.testing.service import Service
 from paydesk_dev.testing.terminal import Terminal
 
 Edge = Literal["till", "terminal", "acquirer", "webhook"]
-POLL_SECONDS_MAX = 50
+POLL_INTERVAL_SECONDS = 0.1
 
 
 class Fault:
     """A fault. `times` is how often it must fire: without end at least once, `may_miss` never."""
 
-    def __init__(self, service: Service, document: Mapping[str, Any], seconds: float, times: int, name: str) -> None:
-        self._service, self._seconds, self._times, self._name = service, seconds, times, name
+    def __init__(self, faults: Faults, document: Mapping[str, Any], times: int, name: str) -> None:
+        self._faults, self._service, self._times, self._name = faults, faults.service, times, name
         self._path = f"/dev/faults/{document['id']}"
         self._removed: list[Firing] | None = None
 
     @property
     def fired(self) -> list[Firing]:
         """Its firings so far; of many the last ones."""
-        return self._read() if self._removed is None else self._removed
+        return _firings(self._read()) if self._removed is None else self._removed
 
     def wait(self, count: int = 1, *, seconds: float | None = None) -> list[Firing]:
         """Return its firings once it has fired at least `count` times. Raises `NotFired`."""
-        end = time.monotonic() + (self._seconds if seconds is None else seconds)
+        end = time.monotonic() + (self._faults.seconds if seconds is None else seconds)
         while True:
-            wait = math.ceil(min(max(end - time.monotonic(), 0), POLL_SECONDS_MAX))
-            fired = self._read(wait=wait, fired=count)
+            self._faults.raise_failure()
+            left = end - time.monotonic()
+            fired = _firings(self._read(wait=POLL_SECONDS if left > 0 else 0, fired=count))
             if _count(fired) >= count:
                 return fired
-            if not wait:
+            if left <= 0:
                 raise NotFired(f"{self._name} fired {_count(fired)} of {count} times.")
 
     wait_async = in_thread(wait)
 
-    def wait_quiet(self, seconds: int = 3) -> list[Firing]:
-        """Return its firings once it has not fired for these seconds: the till has given up."""
-        fired = self.wait()
-        while _count(later := self._read(wait=seconds, fired=_count(fired) + 1)) > _count(fired):
-            fired = later
-        return later
+    def wait_quiet(self, seconds: float = 3) -> list[Firing]:
+        """Return its firings once it has fired, and no request has matched it for these seconds: the till is quiet."""
+        self.wait()
+        matched, quiet_at = -1, math.inf
+        while time.monotonic() < quiet_at:
+            self._faults.raise_failure()
+            document = self._read()
+            if document["matched"] != matched:
+                matched, quiet_at = document["matched"], time.monotonic() + seconds
+            time.sleep(POLL_INTERVAL_SECONDS)
+        return _firings(document)
 
     def release(self) -> None:
         """Release what it holds."""
@@ -74,15 +80,18 @@ class Fault:
         expected = f" of {self._times}" if self._times else ""
         return f"{self._name} fired {_count(self.fired)}{expected} times."
 
-    def _read(self, **query: int) -> list[Firing]:
-        return _firings(self._service.ask("GET", self._path, query=query))
+    def _read(self, **query: int) -> Any:
+        return self._service.ask("GET", self._path, query=query)
 
 
 class Faults:
     """The faults of one application and its seller alone."""
 
-    def __init__(self, service: Service, client_id: str, user_id: int, seconds: float) -> None:
-        self._service, self._client_id, self._user_id, self._seconds = service, client_id, user_id, seconds
+    def __init__(
+        self, service: Service, client_id: str, user_id: int, seconds: float, raise_failure: Callable[[], object]
+    ) -> None:
+        self._client_id, self._user_id = client_id, user_id
+        self.service, self.seconds, self.raise_failure = service, seconds, raise_failure
         self.added: list[Fault] = []
 
     def add(  # noqa: PLR0913 - the fields of a fault
@@ -96,8 +105,12 @@ class Faults:
         skip: int = 0,
         delay: float | None = None,
         seed: int | None = None,
-        terminal: Terminal | None = None,
+        terminal: Terminal | str | None = None,
         reference: str = "",
+        order: Order | str | None = None,
+        grant: str = "",
+        card: str = "",
+        per: Literal["all", "key"] = "all",
         status: int | None = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - the name in the grammar
         may_miss: bool = False,
@@ -105,14 +118,15 @@ class Faults:
         """Add a fault, whose fields are those of `POST /dev/faults`; with `times=None` it fires without end."""
         # Terminals and the acquirer know no application.
         match = {"application": self._client_id} if edge in ("till", "webhook") else {"seller": str(self._user_id)}
-        match |= {"terminal": terminal.id} if terminal is not None else {}
-        match |= {"reference": reference} if reference else {}
+        match |= {"terminal": terminal.id if isinstance(terminal, Terminal) else terminal} if terminal else {}
+        match |= {"order": id_of(order)} if order else {}
+        match |= {name: one for name, one in (("reference", reference), ("grant", grant), ("card", card)) if one}
         body = {"edge": edge, "request": request, "kind": kind, "match": match, "every": every, "times": times or 0}
-        further = {"skip": skip, "delay": delay, "seed": seed, "status": status, "set": set}
+        further = {"skip": skip, "delay": delay, "per": per, "seed": seed, "status": status, "set": set}
         body |= {name: value for name, value in further.items() if value is not None}
         expected = 0 if may_miss else times or 1
-        created = self._service.ask("POST", "/dev/faults", body)
-        self.added.append(Fault(self._service, created, self._seconds, expected, f"The fault {edge} {request} {kind}"))
+        created = self.service.ask("POST", "/dev/faults", body)
+        self.added.append(Fault(self, created, expected, f"The fault {edge} {request} {kind} ({line_of_test()})"))
         return self.added[-1]
 
     def unused(self) -> list[str]:

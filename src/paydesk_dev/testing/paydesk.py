@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Literal
 
-from paydesk_dev.testing.blocking import in_thread
+from paydesk.core.money import CURRENCIES
+from paydesk_dev.testing.blocking import POLL_SECONDS, in_thread
 from paydesk_dev.testing.documents import Charge, Document, Order, Request, id_of
-from paydesk_dev.testing.errors import NotFired, NotReached, NotShown, Refused
+from paydesk_dev.testing.errors import NotFired, NotReached, Refused
+from paydesk_dev.testing.expected import can_become, known_status
 from paydesk_dev.testing.faults import Faults
 from paydesk_dev.testing.service import Service
 from paydesk_dev.testing.terminal import Terminal
 from paydesk_dev.testing.webhooks import Webhooks
 
-EVENTS_SECONDS_MAX = 50
 PAGE_SIZE = 50
-ENDED = ("failed", "canceled", "expired", "refunded")
 PAST_FAULTS = {"Paydesk-Fault": "none"}
 """With this header the faults of the till neither meet nor count what the test looks up itself."""
 AFTER = ("idle", "approved", "declined", "canceled", "expired")
@@ -39,15 +38,18 @@ class Paydesk:
         self._token = self.access_token
         self.refresh_token: str = scene["test"]["refresh_token"]
         self.user_id: int = scene["seller"]["user_id"]
+        self._amount = "24.90" if CURRENCIES[scene["seller"]["currency"]].decimals else "2490"
         self.webhook_secret: str = scene["webhook"]["secret"]
         self.subscription_id: str = scene["webhook"]["subscription_id"]
         self.terminals: list[Terminal] = []
-        self.faults, inbox_url = Faults(service, self.client_id, self.user_id, seconds), scene["webhook"]["inbox_url"]
-        self.webhooks = Webhooks(service, self.subscription_id, self.client_id, inbox_url, seconds)
+        inbox_url, failure = scene["webhook"]["inbox_url"], self.raise_failure
+        self.faults = Faults(service, self.client_id, self.user_id, seconds, failure)
+        self.webhooks = Webhooks(service, self.subscription_id, self.client_id, inbox_url, seconds, failure)
 
     @classmethod
     def create_in(cls, service: Service, seconds: float, **fields: Any) -> Paydesk:
         """Create the seller and the application; the fields are those of `POST /dev/scenes`."""
+        __tracebackhide__ = True
         return cls(service, service.ask("POST", "/dev/scenes", fields), seconds)
 
     def environment(self, terminal: Terminal | None = None) -> dict[str, str]:
@@ -60,17 +62,17 @@ class Paydesk:
         """Create a virtual terminal at a point of sale of its own."""
         body = {"seller_id": self.user_id, "script": script, "pace": pace}
         created = Document(self.service.ask("POST", "/virtual/v1/terminals", body))
-        self.terminals.append(Terminal(self.service.ask, created, self.seconds))
+        self.terminals.append(Terminal(self.service.ask, created, self.seconds, self.raise_failure))
         return self.terminals[-1]
 
     def create(
-        self, terminal: Terminal | str, amount: str = "24.90", *, reference: str = "", key: str = "", **fields: Any
+        self, terminal: Terminal | str, amount: str = "", *, reference: str = "", key: str = "", **fields: Any
     ) -> Order:
-        """Create an order, as a till does; the fields are further ones of `POST /v1/orders`."""
+        """Create an order, as a till does, by default of 24.90; the fields are further ones of `POST /v1/orders`."""
         point = {"terminal_id": terminal if isinstance(terminal, str) else terminal.id}
         body = {
             "type": "point",
-            "transactions": {"payments": [{"amount": amount}]},
+            "transactions": {"payments": [{"amount": amount or self._amount}]},
             "config": {"point": point},
             **({"external_reference": reference} if reference else {}),
             **fields,
@@ -105,26 +107,30 @@ class Paydesk:
         return self.order(order)
 
     def charges(self) -> list[Charge]:
-        """Return what buyers have paid, by the acquirer's ledger: approved, minus what was given back."""
+        """Return what buyers have paid, by the acquirer's ledger: without what was refunded in whole.
+
+        Its fields are `order_id`, `amount`, `refunded_amount`, what is left as `charged_amount`, and `currency`.
+        """
         charges = map(Charge, self.service.ask("GET", "/dev/charges", query={"application": self.client_id})["data"])
         return [charge for charge in charges if float(charge.charged_amount) > 0]
 
     def wait_for(self, status: str, order: Order | str, *, detail: str = "", seconds: float | None = None) -> Order:
         """Return the order once it has this status, and this payment status detail if one is given.
 
-        Raises `NotReached`, at once if the order has ended otherwise.
+        Raises `NotReached`, at once if that can no longer come.
         """
+        known_status(status)
         end = time.monotonic() + (self.seconds if seconds is None else seconds)
         after = ""
         while True:
+            self.raise_failure()
             current, left = self.order(order), end - time.monotonic()
             if current.status == status and detail in ("", current.detail):
                 return current
-            if left <= 0 or (current.status in ENDED and current.status != status):
+            if left <= 0 or not can_become(status, detail, current.detail):
                 wanted = f"{status} ({detail})" if detail else status
                 raise NotReached(f"{current.id} does not reach {wanted}: it is {current.status} ({current.detail}).")
-            query = {"wait": math.ceil(min(left, EVENTS_SECONDS_MAX)), "after": after}
-            after = self._look_up("/v1/events", query)["next"]
+            after = self._look_up("/v1/events", {"wait": POLL_SECONDS, "after": after})["next"]
 
     wait_for_async = in_thread(wait_for)
 
@@ -133,8 +139,8 @@ class Paydesk:
 
         The service records them up to 0.1 s later.
         """
-        query = {"application": self.client_id} if order is None else {"order": id_of(order)}
-        requests = map(Request, reversed(self.service.ask("GET", "/operator/v1/requests", query=query)["data"]))
+        query = {"application": self.client_id, "order": None if order is None else id_of(order)}
+        requests = map(Request, reversed(self.service.rows("/operator/v1/requests", query)))
         return [one for one in requests if operation in ("", one.get("operation"))]
 
     def ask(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Any:
@@ -149,14 +155,19 @@ class Paydesk:
         receivers = [f"The receiver of notifications failed: {error!r}" for error in self.webhooks.errors]
         return [*filter(None, (one.will.error for one in self.terminals)), *receivers]
 
-    def check(self) -> None:
-        """Raise what failed in a receiver, `NotShown` for a planned step, and `NotFired` for an unused fault."""
+    def raise_failure(self) -> None:
+        """Raise what a receiver or a planned function has raised, or `NotShown` for another planned step."""
         __tracebackhide__ = True
-        steps = [one.will.finish(self.seconds, self._is_over(one)) for one in self.terminals]
-        for error in self.webhooks.errors:
-            raise error
-        if any(steps):
-            raise NotShown(" ".join(filter(None, steps)))
+        for error in (*self.webhooks.errors, *(one.will.exception for one in self.terminals)):
+            if error is not None:
+                raise error
+
+    def check(self) -> None:
+        """End the plans. Raise their failure or that of a receiver, and `NotFired` for an unused fault."""
+        __tracebackhide__ = True
+        for terminal in self.terminals:
+            terminal.will.finish(self.seconds, self._is_over(terminal))
+        self.raise_failure()
         if unused := self.faults.unused():
             raise NotFired(" ".join(unused))
 
@@ -193,8 +204,11 @@ class Paydesk:
 
     def _is_over(self, terminal: Terminal) -> Callable[[], bool]:
         return lambda: (
-            terminal.screen().name in AFTER
-            and all(order.status not in ("created", "at_terminal") for order in self.orders())
+            bool(self.webhooks.errors)
+            or (
+                terminal.screen().name in AFTER
+                and all(order.status not in ("created", "at_terminal") for order in self.orders())
+            )
         )
 
 

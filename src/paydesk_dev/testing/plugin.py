@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paydesk_dev.testing.terminal import Terminal
     from paydesk_dev.testing.webhooks import Webhooks
 
-WAIT_SECONDS = "10"
+WAIT_SECONDS, WAIT_SECONDS_MAX = "10", 86_400
 SELLERS = pytest.StashKey[list[Any]]()
 """The `Paydesk` objects of a test."""
 DATABASE_URL = "PAYDESK_DATABASE_URL"
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and settings."""
     group = parser.getgroup("paydesk", "Paydesk, the service of in-person payments")
     group.addoption("--paydesk-credentials", metavar="FILE", help="Use the running `paydesk dev` that wrote this file.")
-    group.addoption("--paydesk-wait", metavar="SECONDS", type=float, help=f"How long a wait takes. [{WAIT_SECONDS}]")
+    group.addoption("--paydesk-wait", metavar="SECONDS", help=f"How long a wait takes. [{WAIT_SECONDS}]")
     parser.addini("paydesk_credentials", "As --paydesk-credentials, relative to the root folder.")
     parser.addini("paydesk_wait", "As --paydesk-wait.", default=WAIT_SECONDS)
     parser.addini(
@@ -37,10 +37,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker, and refuse wrong settings."""
     config.addinivalue_line(
         "markers", "paydesk(country, currency, access_seconds): the seller and the tokens of the fixture paydesk"
     )
+    _wait_seconds(config)
+    if (choice := config.getini("paydesk_shared_clock")) not in ("error", "skip"):
+        raise pytest.UsageError(f"paydesk_shared_clock must be error or skip; it is {choice!r}")
+
+
+def _wait_seconds(config: pytest.Config) -> float:
+    """Return how long a wait takes. Raises `UsageError`."""
+    option = config.getoption("--paydesk-wait")
+    name, value = ("paydesk_wait", config.getini("paydesk_wait")) if option is None else ("--paydesk-wait", option)
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= WAIT_SECONDS_MAX:
+        raise pytest.UsageError(f"{name} must be a number of seconds, from 0 to {WAIT_SECONDS_MAX}; it is {value!r}")
+    return seconds
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,7 +75,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the section *paydesk* to the report of a failed test."""
     report, sellers = (yield), item.stash.get(SELLERS, ())
-    if report.when == "call" and report.failed and call.excinfo is not None and sellers:
+    if report.failed and call.excinfo is not None and sellers:
         from paydesk_dev.testing.report import describe
 
         report.sections.append(("paydesk", "\n".join(map(describe, sellers))))
@@ -71,6 +87,7 @@ def paydesk_service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Service, None, None]:
     """The service: of this worker alone, or the running one of `--paydesk-credentials`."""
+    __tracebackhide__ = True
     from paydesk_dev.testing.service import Service
 
     config = request.config
@@ -105,17 +122,16 @@ def paydesk_sellers(
     """Make sellers, each with an application of its own: `paydesk_sellers(country="CHL", currency="CLP")`."""
     from paydesk_dev.testing.paydesk import Paydesk
 
-    config, sellers = request.config, list[Paydesk]()
+    seconds, sellers = _wait_seconds(request.config), list[Paydesk]()
     request.node.stash[SELLERS] = sellers
-    seconds = config.getoption("--paydesk-wait")
     # Without the parameters, which may look like a card number.
     name = getattr(request.node, "originalname", None) or request.node.name
 
     with ExitStack() as stack:
 
         def make(**fields: Any) -> Paydesk:
-            wait = float(config.getini("paydesk_wait")) if seconds is None else seconds
-            sellers.append(Paydesk.create_in(paydesk_service, wait, **{"name": name[:60], **fields}))
+            __tracebackhide__ = True
+            sellers.append(Paydesk.create_in(paydesk_service, seconds, **{"name": name[:60], **fields}))
             stack.callback(sellers[-1].close)
             return sellers[-1]
 
@@ -125,8 +141,12 @@ def paydesk_sellers(
 @pytest.fixture
 def paydesk(request: pytest.FixtureRequest, paydesk_sellers: Callable[..., Paydesk]) -> Paydesk:
     """A fresh seller and application, with tokens and a subscription."""
-    marker = request.node.get_closest_marker("paydesk")
-    return paydesk_sellers(**(marker.kwargs if marker is not None else {}))
+    __tracebackhide__ = True
+    markers = list(request.node.iter_markers("paydesk"))
+    if any(marker.args for marker in markers):
+        pytest.fail('the mark paydesk takes names, such as paydesk(country="CHL", currency="CLP")', pytrace=False)
+    # The closest is the first one.
+    return paydesk_sellers(**{name: value for marker in markers[::-1] for name, value in marker.kwargs.items()})
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paydesk_dev.testing.errors import Refused
 from paydesk_dev.testing.paydesk import Paydesk
 from paydesk_dev.testing.terminal import describe as describe_screen
 
@@ -34,6 +35,10 @@ def _lines(paydesk: Paydesk) -> Iterator[str]:
     for fault in paydesk.faults.added:
         yield str(fault)
     for terminal in paydesk.terminals:
-        yield f"{terminal.id}: {describe_screen(terminal.screen())}"
+        try:
+            yield f"{terminal.id}: {describe_screen(terminal.screen())}"
+        except Refused as refused:
+            # After the test it is deleted.
+            yield f"{terminal.id}: {refused.message}"
     if (log := paydesk.service.log) is not None:
         yield f"log of the service: {log}"

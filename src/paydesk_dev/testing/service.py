@@ -41,6 +41,7 @@ class Service:
     @classmethod
     def of_file(cls, credentials: Path) -> Self:
         """Return the running service that wrote this credentials file."""
+        __tracebackhide__ = True
         try:
             document = json.loads(credentials.read_text())
             return cls(document["base_url"], document["operator"]["token"])
@@ -55,6 +56,7 @@ class Service:
 
         It ends with this process, even if that is killed.
         """
+        __tracebackhide__ = True
         log = folder / "paydesk.log"
         # Without -P a folder `paydesk` of the project would be imported.
         command = (sys.executable, "-P", "-m", "paydesk.commands", "dev", "--bare", "--until-eof", "--port", "0")
@@ -111,7 +113,17 @@ class Service:
         query: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return the JSON of an answer, by default to the operator. Raises `Refused`."""
+        __tracebackhide__ = True
         return self.send(method, path, body, token=token, headers=headers, query=query)[1]
+
+    def rows(self, path: str, query: Mapping[str, Any]) -> list[Any]:
+        """Return the rows of all pages of an operator's list."""
+        page = self.ask("GET", path, query=query)
+        rows: list[Any] = page["data"]
+        while after := page.get("next"):
+            page = self.ask("GET", path, query={**query, "after": after})
+            rows += page["data"]
+        return rows
 
     def send(
         self,
@@ -124,6 +136,9 @@ class Service:
         query: Mapping[str, Any] | None = None,
     ) -> tuple[int, Any]:
         """Return the status and the JSON of an answer. Empty values of the query are left out. Raises `Refused`."""
+        __tracebackhide__ = True
+        if not path.startswith("/"):
+            raise ValueError(f"a path begins with /, such as /v1/orders; it is {path!r}")
         sent = {"Authorization": f"Bearer {token or self.operator_token}", **(headers or {})}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:
@@ -138,7 +153,9 @@ class Service:
             with error:
                 raise _refused(f"{method} {path}", error) from None
         except (OSError, HTTPException) as error:
-            raise PaydeskError(f"{method} {path}: the service at {self.url} does not answer: {error!r}.") from None
+            code = self._process.poll() if self._process is not None else None
+            ended = f"does not answer: {error!r}." if code is None else f"has ended (exit {code}), log: {self.log}"
+            raise PaydeskError(f"{method} {path}: the service at {self.url} {ended}") from None
         except ValueError as error:
             raise PaydeskError(f"{method} {path}: the answer of {self.url} is not JSON: {error}.") from None
 

@@ -54,6 +54,8 @@ class Steps(ABC, Generic[Result]):
 
     def pin(self, digits: str = "1234", *, times: int = 1) -> Result:
         """Type a PIN, once or several times."""
+        if times < 1:
+            raise ValueError(f"times must be 1 or more; it is {times!r}")
         return self._step("pin", digits=digits, times=times)
 
     def press(self, key: str) -> Result:

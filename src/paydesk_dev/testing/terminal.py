@@ -7,21 +7,26 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from paydesk_dev.testing.blocking import in_thread
+from paydesk_dev.testing.blocking import POLL_SECONDS, in_thread
 from paydesk_dev.testing.documents import Document, Screen
 from paydesk_dev.testing.errors import NotShown, Refused
 from paydesk_dev.testing.plan import Plan
 from paydesk_dev.testing.steps import SCREENS, Steps
 
-POLL_SECONDS_MAX = 2.0
 POLL_INTERVAL_SECONDS = 0.03
 
 
 class Terminal(Steps[Screen]):
     """A virtual terminal. Each step returns the screen after it."""
 
-    def __init__(self, ask: Callable[..., Any], document: Document, seconds: float) -> None:
-        self._ask, self._seconds = ask, seconds
+    def __init__(
+        self,
+        ask: Callable[..., Any],
+        document: Document,
+        seconds: float,
+        raise_failure: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._ask, self._seconds, self._raise_failure = ask, seconds, raise_failure
         self.id, self.page_url = str(document["id"]), str(document.get("page_url", ""))
         self.will = Plan(self.id, lambda: _Later(self))
         """The same steps, later, in their order: they return at once, and a thread waits for the screens."""
@@ -34,9 +39,9 @@ class Terminal(Steps[Screen]):
         """Return the screen once it shows it; `permitted`: once the terminal may charge. Raises `NotShown`."""
         seconds_left = self._patience(seconds)
         while True:
+            self._raise_failure()
             remaining = seconds_left()
-            wait = math.ceil(min(max(remaining, 1), POLL_SECONDS_MAX))
-            current = self._read_screen(wait=wait, until=screen)
+            current = self._read_screen(wait=POLL_SECONDS, until=screen)
             if current.name == screen or (screen == "permitted" and current.permitted):
                 return current
             if remaining <= 0:
@@ -74,9 +79,10 @@ class Terminal(Steps[Screen]):
         """Wait for a screen that takes the action, and act. Raises `NotShown`."""
         seconds_left, until = self._patience(None), SCREENS[action]
         while True:
+            self._raise_failure()
             remaining = seconds_left()
-            wait = math.ceil(min(max(remaining, 0), POLL_SECONDS_MAX))
-            current = self._read_screen(wait=wait, until=until) if until and wait else self._read_screen()
+            waiting = {"wait": POLL_SECONDS, "until": until} if until and remaining > 0 else {}
+            current = self._read_screen(**waiting)
             taken = current.get("actions", ())
             if action in taken:
                 try:
@@ -102,6 +108,7 @@ class _Later(Terminal):
 
     def __init__(self, terminal: Terminal) -> None:
         self.__dict__.update(terminal.__dict__)
+        self._raise_failure = lambda: None
 
     def _patience(self, seconds: float | None) -> Callable[[], float]:
         of_step = super()._patience(math.inf if seconds is None else seconds)

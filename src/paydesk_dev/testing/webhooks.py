@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from paydesk_dev.testing.blocking import in_thread
+from paydesk_dev.testing.blocking import POLL_SECONDS, in_thread
 from paydesk_dev.testing.documents import Notification, Order, id_of
 from paydesk_dev.testing.errors import NotReceived
+from paydesk_dev.testing.expected import known_action
 from paydesk_dev.testing.service import Service
 
 Receive = Callable[[Mapping[str, str], bytes, str], int]
 """Gets the headers, the body and the target of a notification, and returns the status of the answer."""
-POLL_SECONDS_MAX, POLL_INTERVAL_SECONDS = 50, 0.05
+POLL_INTERVAL_SECONDS = 0.05
 
 
 class Webhooks:
     """The notifications of one application, which go to the service's inbox, to a function, or to the till."""
 
-    def __init__(self, service: Service, subscription_id: str, client_id: str, inbox_url: str, seconds: float) -> None:
+    def __init__(
+        self,
+        service: Service,
+        subscription_id: str,
+        client_id: str,
+        inbox_url: str,
+        seconds: float,
+        raise_failure: Callable[[], object],
+    ) -> None:
         self._service, self._subscription_id, self._client_id = service, subscription_id, client_id
         self._inbox_url, self._seconds, self._in_inbox = inbox_url, seconds, True
+        self._raise_failure = raise_failure
         self._servers: list[ThreadingHTTPServer] = []
         self.errors: list[BaseException] = []
         """The exceptions of receivers: the test fails with the first one."""
 
     def receiver(self, receive: Receive) -> str:
         """Send them to a function, called in a thread, and return its address."""
+        if not callable(receive):
+            raise TypeError(f"a receiver is a function of headers, body and target; it is {receive!r}")
         server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(receive, self.errors))
         server.daemon_threads = True
         self._servers.append(server)
@@ -52,11 +63,12 @@ class Webhooks:
 
         Raises `NotReceived`.
         """
+        known_action(action)
         end = time.monotonic() + (self._seconds if seconds is None else seconds)
         while True:
+            self._raise_failure()
             left = end - time.monotonic()
-            wait = math.ceil(min(max(left, 0), POLL_SECONDS_MAX))
-            notifications = self._find(action, order, wait=wait, count=count)
+            notifications = self._find(action, order, wait=POLL_SECONDS if left > 0 else 0, count=count)
             delivered = [one for one in notifications if one.answer is not None and 200 <= one.answer < 300]
             if len(delivered) >= count:
                 return delivered[-1]
@@ -72,6 +84,8 @@ class Webhooks:
 
     def received(self, action: str = "", order: Order | str | None = None) -> list[Notification]:
         """Return each attempt with its answer, oldest first."""
+        if action:
+            known_action(action)
         return self._find(action, order)
 
     def close(self) -> None:
@@ -87,7 +101,7 @@ class Webhooks:
             received = self._service.ask("GET", "/dev/notifications", query=query)["data"]
             return [Notification({**one, "answer": 200, "error": None}) for one in received]
         path, attempts = "/operator/v1/deliveries", list[tuple[str, Notification]]()
-        for delivery in self._service.ask("GET", path, query={"subscription": self._subscription_id})["data"]:
+        for delivery in self._service.rows(path, {"subscription": self._subscription_id}):
             if action in ("", delivery["action"]) and order_id in (None, delivery.get("order_id")):
                 inspected = self._service.ask("GET", f"{path}/{delivery['id']}")
                 attempts += [(one["date"], _attempt(inspected, one)) for one in inspected["history"]]
