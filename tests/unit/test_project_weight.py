@@ -16,7 +16,7 @@ LINES_MAX = {
     "src/paydesk/operators": 14_860,
     "src/paydesk/service": 1_340,
     "src/paydesk/commands": 3_920,
-    "src/paydesk_dev": 19_990,
+    "src/paydesk_dev": 20_000,
     "tools": 2_650,
 }
 MODULES_MAX = 18

@@ -19,7 +19,8 @@ from paydesk_dev.testing.paydesk import PAST_FAULTS, Paydesk
 from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS, SETTLE_SECONDS = 0.05, 3.0
+"""Between two looks, and after the end if it is not known whether the till has more to do."""
 T = TypeVar("T")
 
 
@@ -57,7 +58,7 @@ class Play:
         service: Service,
         *,
         seconds: float = 10,
-        quiet_seconds: int = 3,
+        quiet_seconds: int = 20,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.path, self._quiet_seconds, self._say = path, quiet_seconds, say
@@ -106,7 +107,7 @@ class Play:
         lines = [f"{one['data']['id']} {one['action']}" for one in page["data"]]
         for request, fault in self._faults.copy().items():
             new = [one for one in fault.fired if one.number > fired[request]]
-            lines += [f"{request}: {one.kind} ({one.number})" for one in new]
+            lines += [f"fault {request} {one.kind}, firing {one.number}" for one in new]
             fired[request] += len(new)
         return lines, page["next"]
 
@@ -259,7 +260,7 @@ class Play:
             time.sleep(PAUSE_SECONDS)
             orders = self.orders()
         if any(self.status(sale) == UNSAID for sale in self.sales):
-            time.sleep(self._quiet_seconds)
+            time.sleep(SETTLE_SECONDS)
             orders = self.orders()
         seen = [f"{order.status} {order.detail}" for order in orders]
         if len(orders) != len(ends) or not all(map(_ends, orders, ends)):
