@@ -307,7 +307,8 @@ async def test_an_operator_sets_and_clears_a_fault_in_the_console(database: Data
         browser = await console(one.service)
         status, why = await browser.refused(f"{page}/fault", kind="late", every="0", delay="5")
         assert (status, why) == (400, "The number must be a whole number from 1 to 1000.")
-        assert "fault is set" in await browser.done(f"{page}/fault", kind="late", every="3", delay="20")
+        for kind in ("forged", "late"):
+            assert "fault is set" in await browser.done(f"{page}/fault", kind=kind, every="3", delay="20")
         line = f"webhook * late subscription={one.subscription_id} every=3 times=0 delay=20s"
         (active,) = one.service.shared.objects[Faults]
         assert active.fault == faults.parse(line)

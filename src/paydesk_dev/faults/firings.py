@@ -1,4 +1,4 @@
-"""What operators see of faults that fired: the field of a recorded request, and the notice on its page."""
+"""Firings for operators: the field of a recorded request that a fault disturbed, and the notice on its page."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class FiredFault(Closed, frozen=True):
 async def _fired(shared: Shared, _: Transaction, requests: Sequence[RecordedRequest]) -> Mapping[str, FiredFault]:
     """Return the faults by the entries of requests. Of several with one id, status and time say which it was."""
     fired = list(shared.objects[Faults].fired_for({one.request_id for one in requests}))
-    found = {}
+    by_entry = {}
     for one in requests:
         at_ms = datetime.fromisoformat(one.created_date).timestamp() * 1000
         same = [(abs(at_ms - firing.ran_ms), active, firing) for active, firing in fired if _is_of(firing, one)]
         distance_ms, active, firing = min(same, key=itemgetter(0), default=(NEAR_MS, None, None))
         if active is not None and firing is not None and distance_ms < NEAR_MS:
             kind = firing.kind
-            found[one.entry_id] = FiredFault(active.id, str(kind), SENTENCES.get(kind.name, ""))
-    return found
+            by_entry[one.entry_id] = FiredFault(active.id, str(kind), SENTENCES.get(kind.name, ""))
+    return by_entry
 
 
 def _is_of(firing: Firing, request: RecordedRequest) -> bool:

@@ -28,7 +28,7 @@ from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Locked, Unavailable
 from paydesk_dev.faults import webhooks
-from paydesk_dev.faults.active import RequestFacts
+from paydesk_dev.faults.active import ON_WIRE, RequestFacts
 
 EDGE_OF: Mapping[Surface, Edge] = {"application": "till", "token": "till", "device": "terminal"}
 _BY_ORDER = {"terminal", "reference", "application"}
@@ -57,10 +57,10 @@ class Received:
     def document(self) -> dict[str, Any]:
         """The fields of the body; none if it is not an object or a form."""
         try:
-            found = msgspec.json.decode(self.raw) if self.raw else {}
+            document = msgspec.json.decode(self.raw) if self.raw else {}
         except (msgspec.DecodeError, RecursionError):
-            found = dict(urllib.parse.parse_qsl(self.raw.decode("utf-8", "replace")))
-        return found if isinstance(found, dict) else {}
+            document = dict(urllib.parse.parse_qsl(self.raw.decode("utf-8", "replace")))
+        return document if isinstance(document, dict) else {}
 
 
 class Requests:
@@ -90,7 +90,7 @@ class Requests:
             return acquirer.checked(fault)
         if fault.edge == "webhook":
             return webhooks.checked(fault)
-        if fault.request == ANY_REQUEST:
+        if fault.request == ANY_REQUEST or fault.edge not in ON_WIRE:
             return fault
         names = {row.name: row.name for row in self._rows if EDGE_OF[row.surface] == fault.edge}
         rows = [row for row in self._rows if row.name in names]

@@ -111,7 +111,7 @@ async def set_fault(request: ConsoleRequest) -> Answer:
         title="Set a fault",
         says=(
             "The service disturbs notifications of this subscription until you clear the fault, so that you can test"
-            " the receiver.",
+            " the receiver. It replaces the fault that its page shows.",
         ),
         submit="Set the fault",
         back=_page(subscription["id"]),
@@ -130,6 +130,8 @@ async def set_fault(request: ConsoleRequest) -> Answer:
         if sent["kind"] in ("late", "out_of_order"):
             body["delay"] = _number(sent["delay"])
         await request.api.post("/dev/faults", body=body)
+        if "fault" in subscription:
+            await request.api.delete("/dev/faults/{}", subscription["fault"]["id"])
         return Done("The fault is set. It stays until you clear it.")
 
     return await act(request, action, work)

@@ -40,10 +40,10 @@ class Answer:
     def document(self) -> dict[str, Any] | None:
         """The JSON object of the body; None if it is another."""
         try:
-            found = msgspec.json.decode(self.body)
+            document = msgspec.json.decode(self.body)
         except msgspec.DecodeError:
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     def with_body(self, body: bytes) -> Answer:
         """Return the answer with another body, of which its head says the length."""
