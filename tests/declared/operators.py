@@ -60,6 +60,8 @@ VALID_BODIES: dict[str, Any] = {
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
 
 NEEDS_MORE = (
+    "operator_set_fault",
+    "operator_clear_fault",
     "operator_delete_application",
     "operator_delete_seller",
     "operator_delete_operator",
@@ -205,6 +207,11 @@ async def _viewer(attempt: Attempt) -> Reply:
 )
 async def _foreign_origin(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Origin": "https://other.example"})
+
+
+@TABLE.way("gone")
+async def _retired(attempt: Attempt) -> Reply:
+    return await attempt.send()
 
 
 @TABLE.way("minimum_items")

@@ -25,7 +25,7 @@ from paydesk.platform.operation import Operation
 from paydesk.service.audit_rows import OTHERS, words_of
 
 ROWS = [row for row in OPERATIONS if row.action is not None]
-NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}
+NOT_RECORDED_ANY_MORE = {"subscriptions.clear_fault", "subscriptions.secrets.remove", "subscriptions.set_fault"}
 AUDIT_NAME = re.compile(r"[a-z]+\.[a-z_]+(\.[a-z_]+)?", re.ASCII)
 RECORDING = ("delete", "record", "record_secrets", "write", "change", "changed", "refetched")
 """The functions that take the name of an entry."""
