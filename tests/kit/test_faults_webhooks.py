@@ -157,6 +157,7 @@ async def test_out_of_order_sends_the_newer_version_first(database: Database) ->
         one.receiver.answer = scene.ok
         one.clock.advance(17_000)
         await one.turn(lambda: one.received == [2, 2, 1])
+        await one.worker.settle()
         await one.announce(order, 3, PROCESSED)
         assert (one.received, one.fault.fired) == ([2, 2, 1, 3], 1)
 

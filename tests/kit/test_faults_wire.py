@@ -16,6 +16,7 @@ from faulty_database import FaultyDatabase
 from paydesk.core import faults
 from paydesk.platform.storage.database import Database, Unavailable
 from paydesk_dev.faults.active import Active, Faults
+from paydesk_dev.wire.wire import Wire
 from raw_http import head, wire
 from service import Device, Service, Terminal, order_body, running
 from tables import each
@@ -37,7 +38,7 @@ def fault(service: Service, line: str) -> Active:
 
 
 async def fired(service: Service, active: Active, count: int = 1) -> None:
-    """Return once the fault has fired so often."""
+    """Return once the fault has fired this number of times."""
     assert await service.shared.objects[Faults].until(lambda: active.fired >= count, 30)
 
 
@@ -309,6 +310,34 @@ async def test_a_request_without_its_end_counts_for_no_fault(service: Service) -
     assert active.matched == 0
     assert (await create(service, await service.terminal()))[0] == 503
     assert (active.matched, active.fired) == (1, 1)
+
+
+async def test_a_firing_is_noted_though_the_application_fails(service: Service) -> None:
+    """Once of two: the sender gets the other answer; the defect is not hidden."""
+    active, sent, runs = fault(service, "till search_orders twice"), list[Any](), iter((True, False))
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        if next(runs):
+            raise RuntimeError("a defect")
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/orders",
+        "headers": [],
+        "query_string": b"",
+        "extensions": {},
+    }
+    with pytest.raises(RuntimeError, match="a defect"):
+        await Wire(app, service.shared)(scope, receive, send)
+    assert (active.fired, sent[0]["status"]) == (1, 204)
 
 
 async def test_a_refusal_is_neither_altered_nor_empty(service: Service) -> None:
