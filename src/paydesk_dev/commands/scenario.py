@@ -162,7 +162,7 @@ def _watch(play: Play, say: Say, is_over: threading.Event) -> None:
     """Print each status, each firing, and how long a step waits."""
     from paydesk_dev.testing.errors import PaydeskError
 
-    after, fired = "", defaultdict[str, int](int)
+    after, fired = "", defaultdict[int, int](int)
     began = last = time.monotonic()
     while not is_over.wait(POLL_SECONDS):
         lines = list[str]()
