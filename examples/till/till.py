@@ -186,12 +186,10 @@ def main(do: str = "", *arguments: str) -> int:
     if do not in ("sale", "cancel", "refund", "sweep"):
         print("usage: till.py sale REFERENCE AMOUNT | cancel REFERENCE | refund REFERENCE [AMOUNT] | sweep")
         return 2
-    till = Till(os.environ.get("TILL_FILE", "till.db"), os.environ)
-    till.sweep()
+    till = Till(os.environ.get("TILL_FILE", f"till-{os.environ['PAYDESK_CLIENT_ID']}.db"), os.environ)
     if do == "sale" and (warning := till.warning()):
         print(warning)
-    if do != "sweep":
-        getattr(till, do)(*arguments)
+    getattr(till, do)(*arguments)
     for sale in rows(till.file, "SELECT * FROM sales WHERE reference = ?", *arguments[:1]) if arguments else ():
         print(f"{sale['reference']} is {sale['status']} ({sale['why']})")
         return {PAID: 0, REFUNDED: 0, PERSON: 3}.get(sale["status"], 1)

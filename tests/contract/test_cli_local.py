@@ -21,9 +21,10 @@ WITHOUT_JSON = {"dev", "serve", "openapi"}
 
 
 def commands(group: Any, line: str = "") -> Iterator[str]:
-    """Yield all commands of `paydesk`."""
+    """Yield all commands of `paydesk`, but those that only name their successor."""
     for name, one in group.commands.items():
-        yield from commands(one, f"{line}{name} ") if hasattr(one, "commands") else (f"{line}{name}",)
+        if not one.hidden:
+            yield from commands(one, f"{line}{name} ") if hasattr(one, "commands") else (f"{line}{name}",)
 
 
 @each("line", commands(tree()))

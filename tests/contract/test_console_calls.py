@@ -57,6 +57,8 @@ COMMANDS: dict[Call, Command] = {
     ("POST", "/dev/reset"): run("reset", "--yes"),
     ("GET", "/virtual/v1/terminals/{}/screen"): run("terminals", "screen", ID),
     ("POST", "/virtual/v1/terminals/{}/actions"): run("terminals", "act", ID, "power_off"),
+    ("POST", "/dev/faults"): run("faults", "add", "webhook", "*", "twice", "--subscription", ID),
+    ("DELETE", "/dev/faults/{}"): run("faults", "clear", ID),
     ("POST", "/virtual/v1/terminals/{}/orders"): run("orders", "create", "24.90", "--as-operator", "--terminal", ID),
     ("POST", "acquirers/{}/test"): run("acquirers", "test", "main"),
     ("DELETE", "applications/{}/secrets/{}"): run("apps", "secrets", "remove", ID, "1"),

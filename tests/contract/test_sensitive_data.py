@@ -121,7 +121,7 @@ async def test_no_card_data_is_stored_or_logged(
     assert [line for line in lines if canaries.found_in(line)] == []
     written = [json.loads(line) for line in lines if line.startswith("{")]
     defects = [line for line in written if line["event"] in ("unhandled_exception", "undeclared_error")]
-    assert {line["operation"] for line in defects} <= set(table.needs_more)
+    assert {line["operation"] for line in defects} <= set(table.needs_more), defects
     assert len(lines) >= answered.total() > len(part.operations), "there is something to search"
 
 

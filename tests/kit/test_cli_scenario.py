@@ -45,6 +45,15 @@ def test_an_unknown_path_is_wrong_usage(folder: Path) -> None:
     assert "create-answer-lost" in ended.stderr
 
 
+def test_what_cannot_be_used_is_refused_in_words(folder: Path) -> None:
+    """A program that is not there, and an address that takes no notifications."""
+    ended = command("scenario", "run", "paid-by-tap", "--", "no-such-till", folder=folder)
+    assert (ended.returncode, ended.stderr) == (2, "There is no program no-such-till.\n")
+    ended = command("scenario", "run", "paid-by-tap", "--webhook-url", "ftp://x", "--", "true", folder=folder)
+    assert ended.returncode == 2
+    assert "$.url" in ended.stderr
+
+
 @pytest.mark.long("a till runs as a program")
 def test_a_path_is_played_with_a_program(folder: Path, tmp_path: Path) -> None:
     """Its output goes to standard error; standard output is the result, and nothing is left at the end."""

@@ -23,7 +23,10 @@ UNKNOWN = "939a366f-6de0-484b-84f9-77b876e9a9ee"
         ("clock", "show"),
         ("inbox",),
         ("code", "--client-id", "1", "--seller", "1"),
-        ("webhooks", "fault", "drop", "--subscription", UNKNOWN),
+        ("faults", "add", "webhook", "*", "twice"),
+        ("faults", "list"),
+        ("faults", "clear"),
+        ("wait", "webhook", "order.processed"),
         ("webhooks", "resend", f"{UNKNOWN}.{UNKNOWN}", "--to", "http://localhost:3000/hook"),
     ],
 )

@@ -151,8 +151,10 @@ async def test_neither_a_pause_nor_a_fault_has_an_effect(database: Database) -> 
     async with scene.receiver() as receiver, desk(database) as one:
         owner = await operator(one.service)
         await owner.did("POST", f"subscriptions/{one.subscription_id}/pause")
-        for kind in ("bad_signature", "old_timestamp", "drop", "twice"):
-            await owner.did("PUT", f"subscriptions/{one.subscription_id}/fault", {"kind": kind})
+        for kind in ("bad_signature", "old_timestamp", "reset", "twice"):
+            fault = {"edge": "webhook", "request": "*", "kind": kind, "times": 0}
+            added = await one.service.request("POST", "/dev/faults", fault, token=owner.token, key=None)
+            assert added.status == 201
             receiver.got.clear()
             assert (await one.sent(receiver.url))["answer"]["status"] == 200
             (got,) = receiver.got

@@ -20,6 +20,7 @@ from paydesk_dev.paths.play import Play
 from paydesk_dev.testing.service import Service
 from pytest_process import Ran
 from seeds import seeded
+from waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "till"))
@@ -80,6 +81,25 @@ def test_the_tests_of_the_example_pass_as_they_are(tmp_path: Path) -> None:
     source = (ROOT / "examples" / "till" / "test_till.py").read_text()
     ran = Ran.of(tmp_path, source, "-n", "4", "-p", "xdist")
     assert (ran.code, ran.outcomes) == (0, {"passed": len(PATHS)}), ran.output
+
+
+@pytest.mark.parametrize(
+    ("path_id", "column", "amount"),
+    [
+        ("paid-with-tip", "paid", "27.39"),
+        ("refunded-in-parts", "refunded", "24.90"),
+        ("refund-fails-late", "refunded", "0"),
+    ],
+)
+def test_the_till_books_what_was_paid_and_refunded(
+    path_id: str, column: str, amount: str, service: Service, tmp_path: Path
+) -> None:
+    """A tip is paid too, and a refund that fails later is none."""
+    play, file = Play(PATHS[path_id], service, quiet_seconds=1), tmp_path / "till.db"
+    played = PlayedTill(play, file)
+    assert play.run(played) == []
+    wait_until(lambda: rows(str(file), "SELECT * FROM sales")[0][column] == amount)
+    played.close()
 
 
 def test_the_file_can_be_played() -> None:

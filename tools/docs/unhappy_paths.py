@@ -25,8 +25,9 @@ that the till does. Both exit 1 if the order ends otherwise, or if the buyer is 
 all](../examples/till/README.md) is there to copy, with its tests; [Test a till with pytest](testing.md) has fixtures.
 
 A step is a [fault](faults.md), or what the till, the buyer at the terminal or an operator does. `fired` waits for a
-fault, `quiet` until the till has given up, `answered` for a status that the till got, `order` for the order; `release`
-ends a fault; `clock` moves the time. `webhook * reset times=0` is there so that no notification helps the till."""
+fault, `quiet` until the till has given up, `asked` for a request of the till, `answered` for a status that it got,
+`order` and `event` for a status and a notification; `release` ends a fault; `clock` moves the time. `webhook * reset
+times=0` is there so that no notification helps the till."""
 
 
 def page_of_paths() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 import threading
@@ -60,6 +61,9 @@ def run(
     ] = None,
     *,
     seconds: Annotated[int, typer.Option(min=1, help="How long each step waits for the till.")] = 600,
+    quiet: Annotated[
+        int, typer.Option(min=1, max=50, metavar="SECONDS", help="After how long without a request it has given up.")
+    ] = 20,
     webhook_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the till gets notifications. [default: the demo inbox]")
     ] = None,
@@ -73,9 +77,11 @@ def run(
     path = all_paths().get(name)
     if path is None:
         raise WrongUsage(f"There is no path {name}.", f"There are {', '.join(all_paths())}.")
+    if command and shutil.which(command[0]) is None:
+        raise WrongUsage(f"There is no program {command[0]}.")
     say = _say_to(sys.stderr if as_json else sys.stdout)
     with _service(credentials, say) as service:
-        answer = _play(path, service, command, seconds, webhook_url, say)
+        answer = _play(path, service, command, (seconds, quiet), webhook_url, say)
     if as_json:
         show(answer, as_json=True)
     if answer["problems"]:
@@ -117,13 +123,19 @@ def _service(file: File | None, say: Say) -> Iterator[Service]:
 
 
 def _play(
-    path: Path, service: Service, command: list[str] | None, seconds: int, webhook_url: str | None, say: Say
+    path: Path, service: Service, command: list[str] | None, waits: tuple[int, int], webhook_url: str | None, say: Say
 ) -> Answer:
     from paydesk_dev.paths.play import Play
+    from paydesk_dev.testing.errors import PaydeskError
 
-    play = Play(path, service, seconds=seconds, say=lambda step: say(f"> {step}"))
+    seconds, quiet = waits
+    play = Play(path, service, seconds=seconds, quiet_seconds=quiet, say=lambda step: say(f"> {step}"))
     if webhook_url is not None:
-        play.paydesk.webhooks.send_to(webhook_url)
+        try:
+            play.paydesk.webhooks.send_to(webhook_url)
+        except PaydeskError as error:
+            play.paydesk.close()
+            raise WrongUsage(str(error)) from None
     say(f"{path.id}: {path.title}. A correct till {path.till}.")
     if command:
         till: ProgramTill | AskedTill = ProgramTill(command, play.environment)
@@ -150,7 +162,7 @@ def _watch(play: Play, say: Say, is_over: threading.Event) -> None:
     """Print each status, each firing, and how long a step waits."""
     from paydesk_dev.testing.errors import PaydeskError
 
-    after, fired = "", defaultdict[str, int](int)
+    after, fired = "", defaultdict[int, int](int)
     began = last = time.monotonic()
     while not is_over.wait(POLL_SECONDS):
         lines = list[str]()

@@ -19,7 +19,8 @@ from paydesk_dev.testing.paydesk import PAST_FAULTS, Paydesk
 from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS, SETTLE_SECONDS = 0.05, 3.0
+"""Between two looks, and after the end if it is not known whether the till has more to do."""
 T = TypeVar("T")
 
 
@@ -57,7 +58,7 @@ class Play:
         service: Service,
         *,
         seconds: float = 10,
-        quiet_seconds: int = 3,
+        quiet_seconds: int = 20,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.path, self._quiet_seconds, self._say = path, quiet_seconds, say
@@ -66,7 +67,7 @@ class Play:
         scene = service.ask("POST", "/dev/scenes", {"name": path.id, **fields})
         self.paydesk = Paydesk(service, scene, seconds)
         self.step, self.ended = "", list[Order]()
-        self._time, self._faults, self.sales = Clock(self.paydesk), dict[str, Fault](), list[Sale]()
+        self._time, self._faults, self.sales = Clock(self.paydesk), list[tuple[str, Fault]](), list[Sale]()
         self.terminal = self.paydesk.terminal()
         self.environment: Mapping[str, str] = self.paydesk.environment(self.terminal)
         if is_live:
@@ -100,14 +101,14 @@ class Play:
         self.step = step
         self._say(step)
 
-    def news(self, after: str, fired: dict[str, int]) -> tuple[list[str], str]:
+    def news(self, after: str, fired: dict[int, int]) -> tuple[list[str], str]:
         """Return what has happened since an event and these numbers of firings, and the last event."""
         page = self._events(after)
         lines = [f"{one['data']['id']} {one['action']}" for one in page["data"]]
-        for request, fault in self._faults.copy().items():
-            new = [one for one in fault.fired if one.number > fired[request]]
-            lines += [f"{request}: {one.kind} ({one.number})" for one in new]
-            fired[request] += len(new)
+        for place, (request, fault) in enumerate(self._faults.copy()):
+            new = [one for one in fault.fired if one.number > fired[place]]
+            lines += [f"fault {request} {one.kind}, firing {one.number}" for one in new]
+            fired[place] += len(new)
         return lines, page["next"]
 
     def orders(self) -> list[Order]:
@@ -148,9 +149,10 @@ class Play:
             return
         names = ("edge", "every", "skip", "delay", "seed", "status")
         fields = {name: getattr(fault, name) for name in names}
-        self._faults[fault.request] = self.paydesk.faults.add(
+        added = self.paydesk.faults.add(
             fault.request, fault.kind, times=fault.times or None, set=dict(fault.set) or None, **fields
         )
+        self._faults.append((fault.request, added))
 
     def _scene(self, **_: object) -> None:
         """It was made before the first step."""
@@ -189,15 +191,18 @@ class Play:
         self._time.advance(by)
 
     def _fired(self, request: str, count: str = "1") -> None:
-        self._faults[request].wait(int(count))
+        self._newest_fault(request).wait(int(count))
 
     def _quiet(self, request: str) -> None:
         """Wait until the till has given up: its time-outs are not known."""
-        self._faults[request].wait_quiet(self._quiet_seconds)
+        self._newest_fault(request).wait_quiet(self._quiet_seconds)
 
     def _release(self, request: str) -> None:
         """End a fault; what it holds goes on."""
-        self._faults[request].remove()
+        self._newest_fault(request).remove()
+
+    def _newest_fault(self, request: str) -> Fault:
+        return next(fault for name, fault in reversed(self._faults) if name == request)
 
     def _answered(self, operation: str, status: str) -> None:
         def has_answer() -> bool:
@@ -259,7 +264,7 @@ class Play:
             time.sleep(PAUSE_SECONDS)
             orders = self.orders()
         if any(self.status(sale) == UNSAID for sale in self.sales):
-            time.sleep(self._quiet_seconds)
+            time.sleep(SETTLE_SECONDS)
             orders = self.orders()
         seen = [f"{order.status} {order.detail}" for order in orders]
         if len(orders) != len(ends) or not all(map(_ends, orders, ends)):

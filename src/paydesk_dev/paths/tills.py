@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+BEFORE_SECONDS_MAX = 10.0
 STANDARD_ERROR = 2
 """Where a program prints, because standard output may be the result as JSON."""
 
@@ -47,7 +49,10 @@ class AskedTill:
 
 
 class ProgramTill:
-    """A till that is a program, which is run for each thing: `sale REFERENCE AMOUNT`, `cancel REFERENCE` and so on."""
+    """A till that is a program, which is run for each thing: `sale REFERENCE AMOUNT`, `cancel REFERENCE` and so on.
+
+    A sale and a refund begin when what was run before has ended, or after `BEFORE_SECONDS_MAX`.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._command, self._environment = command, {**os.environ, **environment}
@@ -55,6 +60,7 @@ class ProgramTill:
 
     def sale(self, reference: str, amount: str) -> None:
         """Run it for a sale."""
+        self._wait()
         self._run("sale", reference, amount)
 
     def cancel(self, reference: str) -> None:
@@ -63,6 +69,7 @@ class ProgramTill:
 
     def refund(self, reference: str, amount: str | None) -> None:
         """Run it for a refund."""
+        self._wait()
         self._run("refund", reference, *filter(None, [amount]))
 
     def kill(self) -> None:
@@ -80,6 +87,12 @@ class ProgramTill:
     def status(self, _reference: str) -> str:
         """Return nothing: a program has no word that is known here."""
         return ""
+
+    def _wait(self) -> None:
+        end = time.monotonic() + BEFORE_SECONDS_MAX
+        with suppress(subprocess.TimeoutExpired):
+            for process in self._processes:
+                process.wait(max(0, end - time.monotonic()))
 
     def _run(self, *words: str) -> None:
         # A group of its own, so that a kill reaches what it starts.

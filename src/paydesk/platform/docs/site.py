@@ -213,7 +213,7 @@ class Site:
 
 
 def _of_guides() -> Iterable[Entry]:
-    tasks = {name for section in SECTIONS if section.group != OPERATORS for name in section.guides}
+    tasks = {name for section in SECTIONS if section.group == APPLICATIONS for name in section.guides}
     for one in guides.every_guide():
         weight = OF_TASKS if one.name in tasks else OF_GUIDES
         for heading in one.headings[: 1 if one.name in DECLARED else None]:
