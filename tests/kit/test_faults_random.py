@@ -120,7 +120,6 @@ class Till:
             return
         order_id = self.orders[key] = order["id"]
         if terminal.made["script"] == "manual":
-            await asyncio.sleep(0.02)
             await self._send("POST", f"/v1/orders/{order_id}/cancel",
                              headers={"X-Allow-Cancelable-Status": "at_terminal"})  # fmt: skip
         for _ in range(20):

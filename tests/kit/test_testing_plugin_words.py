@@ -97,7 +97,7 @@ def test_fields_of_faults(paydesk, paydesk_terminal, paydesk_faults):
         (add("create_order", "busy", may_miss=True, terminal=paydesk_terminal), f"terminal={id}"),
         (add("refund_order", "busy", may_miss=True, order=order), f"order={order.id}"),
         (add("create_token", "busy", may_miss=True, grant="refresh_token"), "grant=refresh_token"),
-        (add("payment", "decline:high_risk", edge="acquirer", may_miss=True, per="key", card="visa_approved"), "per=key"),
+        (add("payment", "reset", edge="acquirer", may_miss=True, per="key", card="visa_approved"), "per=key"),
     ):
         assert line in paydesk.service.ask("GET", fault._path)["line"]
 

@@ -150,7 +150,7 @@ def create(edge: str, request: str, kind: str, match: Mapping[str, str] | None =
     for name, (least, most) in _NUMBERS.items():
         if name in known and not least <= known[name] <= most:
             raise FaultRefused(name, f"must be a whole number from {least} to {most}")
-    _check_match(edge, match or {})
+    _check_values(edge, match or {}, known.get("set"))
     kinds = tuple(_kind(edge, word) for word in kind.split(","))
     if len(kinds) > KINDS_MAX:
         raise FaultRefused("kind", f"must name at most {KINDS_MAX} kinds")
@@ -245,8 +245,8 @@ def _kind(edge: Edge, word: str) -> Kind:
     return kind
 
 
-def _check_match(edge: Edge, match: Mapping[str, str]) -> None:
-    """Check the values that requests must have. Raises `FaultRefused`."""
+def _check_values(edge: Edge, match: Mapping[str, str], values: Mapping[str, Any] | None) -> None:
+    """Check the values that requests must have, and those of an altered answer. Raises `FaultRefused`."""
     for name, value in match.items():
         if name not in MATCHES[edge]:
             raise FaultRefused(f"match.{name}", f"is not known at this edge: use {', '.join(MATCHES[edge])}")
@@ -254,6 +254,10 @@ def _check_match(edge: Edge, match: Mapping[str, str]) -> None:
             raise FaultRefused(f"match.{name}", f"must have 1 to {VALUE_CHARACTERS_MAX} characters")
         if name == "mode" and value not in MODES:
             raise FaultRefused("match.mode", f"must be one of {', '.join(MODES)}")
+    try:
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise FaultRefused("set", "must have text and numbers that JSON can have") from None
 
 
 def _checked(fault: Fault) -> Fault:
@@ -273,10 +277,6 @@ def _checked(fault: Fault) -> Fault:
         raise FaultRefused("set", "is needed with altered, and only with it: set=/status=weird")
     if not all(map(_POINTER.fullmatch, fault.set)):
         raise FaultRefused("set", "must name a place from the answer's top, without =: /transactions/payments/0/amount")
-    try:
-        json.dumps(fault.set, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:
-        raise FaultRefused("set", "must have text and numbers that JSON can have") from None
     if len(fault.line) > LINE_CHARACTERS_MAX:
         raise FaultRefused("set", f"is too long: the fault in one line has at most {LINE_CHARACTERS_MAX} characters")
     if fault.per not in PER or (fault.per == "key" and fault.edge != "acquirer"):

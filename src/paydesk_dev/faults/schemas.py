@@ -37,7 +37,7 @@ class NewFault(Model):
         max_length=200,
     )
     match: dict[str, str] | None = Field(
-        None, description=_MATCH, max_length=len(_NAMES), json_schema_extra={"propertyNames": {"enum": _NAMES}}
+        None, description=_MATCH, json_schema_extra={"propertyNames": {"enum": _NAMES}}
     )
     every: int | None = Field(None, description=f"{_EVERY} Default: 1, each.")
     times: int | None = Field(None, description=f"{_TIMES} Default: 1.")
@@ -49,7 +49,7 @@ class NewFault(Model):
     seed: int | None = Field(None, description="Chooses which one of `every`, the same in each run; else the last.")
     status: int | None = Field(None, description="The status that `error` and `error_after` answer. Default: 503.")
     set: dict[str, Any] | None = Field(
-        None, description="For `altered`: values by JSON pointers.", examples=[{"/status": "weird"}], max_length=20
+        None, description="For `altered`: values by JSON pointers.", examples=[{"/status": "weird"}]
     )
 
 
