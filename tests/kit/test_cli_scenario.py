@@ -54,6 +54,16 @@ def test_what_cannot_be_used_is_refused_in_words(folder: Path) -> None:
     assert "$.url" in ended.stderr
 
 
+@pytest.mark.long("it starts a service")
+def test_a_path_that_moves_the_clock_has_a_service_of_its_own(folder: Path) -> None:
+    """The orders of the running one would expire."""
+    ended = command("scenario", "run", "nobody-comes", "--seconds", "1", "--", "true", folder=folder)
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (
+        1,
+        "Starting a service for this run: the path moves the clock.",
+    )
+
+
 @pytest.mark.long("a till runs as a program")
 def test_a_path_is_played_with_a_program(folder: Path, tmp_path: Path) -> None:
     """Its output goes to standard error; standard output is the result, and nothing is left at the end."""

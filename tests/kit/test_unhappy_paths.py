@@ -203,7 +203,7 @@ DEFECTS: list[tuple[str, type[Till], type[KilledClient], str]] = [
     ("nobody-comes", _PollsWithoutEnd, KilledClient, "the till still says that it is open"),
     ("reboot-at-each-step", _PollsWithoutPause, KilledClient, "The till asked"),
     ("forged", _TrustsNotifications, KilledClient, "there is no payment of its amount"),
-    ("refund-answer-lost", _RefundsTwice, KilledClient, "10.00 of .* were given back"),
+    ("refund-answer-lost", _RefundsTwice, KilledClient, "10.00 of .* were refunded"),
     ("red-key", _HandsOverTooEarly, KilledClient, "there is no payment of its amount"),
     ("not-found-at-first", _TakesNotFoundForRefused, KilledClient, "is paid, and the till says that it is unpaid"),
     ("cancel-too-late", _TakesAcceptedForCanceled, KilledClient, "is paid, and the till says that it is unpaid"),

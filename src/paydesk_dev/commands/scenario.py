@@ -80,7 +80,7 @@ def run(
     if command and shutil.which(command[0]) is None:
         raise WrongUsage(f"There is no program {command[0]}.")
     say = _say_to(sys.stderr if as_json else sys.stdout)
-    with _service(credentials, say) as service:
+    with _service(credentials, say, path) as service:
         answer = _play(path, service, command, (seconds, quiet), webhook_url, say)
     if as_json:
         show(answer, as_json=True)
@@ -98,22 +98,27 @@ def _say_to(output: TextIO) -> Say:
 
 
 @contextmanager
-def _service(file: File | None, say: Say) -> Iterator[Service]:
-    """Yield the service of the credentials or, if none is named and none runs, a new one."""
+def _service(file: File | None, say: Say, path: Path) -> Iterator[Service]:
+    """Yield the service of the credentials; if none is named, one that runs here, or a new one.
+
+    A path that moves the clock gets a new one: other orders of a running service would expire.
+    """
     from paydesk_dev.testing.service import Service
 
-    try:
-        credentials = find_credentials(file)
-        as_operator(credentials).get("/dev/clock")
-        found = Service(credentials.base_url, credentials.operator_token)
-    except Unreachable:
-        if file is not None or os.environ.get("PAYDESK_BASE_URL") or os.environ.get("PAYDESK_CREDENTIALS"):
-            raise
-    else:
-        say(f"With the service at {found.url}.")
-        yield found
-        return
-    say("No service runs here: starting one for this run.")
+    is_named = file is not None or os.environ.get("PAYDESK_BASE_URL") or os.environ.get("PAYDESK_CREDENTIALS")
+    if is_named or not path.moves_clock:
+        try:
+            credentials = find_credentials(file)
+            as_operator(credentials).get("/dev/clock")
+        except Unreachable:
+            if is_named:
+                raise
+        else:
+            say(f"With the service at {credentials.base_url}.")
+            yield Service(credentials.base_url, credentials.operator_token)
+            return
+    say("Starting a service for this run: the path moves the clock." if path.moves_clock
+        else "No service runs here: starting one for this run.")  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="paydesk-") as folder:
         started = Service.start(File(folder))
         try:

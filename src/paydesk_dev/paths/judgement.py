@@ -28,11 +28,11 @@ class Sale:
 
 def judge(sale: Sale, orders: Sequence[Order], ledger: Sequence[Charge], word: str) -> Iterator[str]:
     """Yield what is wrong with a sale at the end. `word` is the till's own: `open`, `paid`, …, empty if not known."""
-    charged = [one for one in ledger if one.outcome == "approved" and "reversed_date" not in one]
+    charged = [one for one in ledger if is_charged(one)]
     if len(charged) > 1:
         yield f"{sale.reference} is charged {len(charged)} times: {', '.join(one.order_id for one in charged)}."
-    if (given_back := sum(Decimal(one.refunded_amount) for one in ledger)) > sale.refunded:
-        yield f"{given_back} of {sale.reference} were given back, and the till was asked for {sale.refunded}."
+    if (refunded := sum(Decimal(one.refunded_amount) for one in ledger)) > sale.refunded:
+        yield f"{refunded} of {sale.reference} were refunded, and the till was asked for {sale.refunded}."
     if any(order.status == "processed" for order in orders) and word not in (OPEN, PAID, PERSON, UNSAID):
         yield f"{sale.reference} is paid, and the till says that it is {word}."
     if orders and word == OPEN and all(order.status not in LIVE for order in orders):
@@ -40,10 +40,15 @@ def judge(sale: Sale, orders: Sequence[Order], ledger: Sequence[Charge], word: s
     yield from unpaid_goods(sale, orders, ledger, word)
 
 
+def is_charged(charge: Charge) -> bool:
+    """Return whether it was approved and not reversed."""
+    return charge.outcome == "approved" and "reversed_date" not in charge
+
+
 def unpaid_goods(sale: Sale, orders: Sequence[Order], ledger: Sequence[Charge], word: str) -> Iterator[str]:
     """Yield a sentence if the goods are handed over without a payment of the order's amount."""
     paid = {(order.id, order["transactions"]["payments"][0].get("paid_amount")) for order in orders}
-    approved = {(one.order_id, one.amount) for one in ledger if one.outcome == "approved"}
+    approved = {(one.order_id, one.amount) for one in ledger if is_charged(one)}
     if word == PAID and not paid & approved:
         yield f"The till says that {sale.reference} is paid, and there is no payment of its amount."
 

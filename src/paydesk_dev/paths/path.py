@@ -67,6 +67,11 @@ class Path:
     stands_for: str = ""
 
     @property
+    def moves_clock(self) -> bool:
+        """Whether the clock is moved in it."""
+        return any(one.words[0] == "clock" for one in self.steps)
+
+    @property
     def scene(self) -> Mapping[str, Any]:
         """What is special about its seller and its tokens."""
         return {name: value for one in self.steps if one.words[0] == "scene" for name, value in one.fields.items()}
