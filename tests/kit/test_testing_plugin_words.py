@@ -129,10 +129,10 @@ def test_a_quiet_till(paydesk, paydesk_terminal, paydesk_faults):
         except AssertionError:
             pass
         asked.append(time.monotonic())
-    for _ in range(4):
-        paydesk_terminal.will.call(ask).pause(0.3)
-    assert len(fault.wait_quiet(1)) == 1
-    assert len(asked) == 4
+    for _ in range(6):
+        paydesk_terminal.will.call(ask).pause(0.5)
+    assert len(fault.wait_quiet(2)) == 1
+    assert len(asked) == 6
 '''
 
 
