@@ -178,7 +178,7 @@ async def test_a_lost_acknowledgement_is_repeated(desk: Counter) -> None:
     assert list(faults) == [fault], "one is lost, however often the button is pressed"
     order_id = await desk.order()
     texts = [message.text for message in desk.display.messages]
-    assert texts[texts.index("ack") :][:3] == ["ack", "ack", "progress card_requested"]
+    assert texts[texts.index("ack") :][:4] == ["ack", "no answer", "ack", "progress card_requested"]
     assert fault.fired == 1
     await desk.act("tap", card="visa_approved")
     await _is_charged_once(desk, order_id)
