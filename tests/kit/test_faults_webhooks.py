@@ -162,6 +162,19 @@ async def test_out_of_order_sends_the_newer_version_first(database: Database) ->
         assert (one.received, one.fault.fired) == ([2, 2, 1, 3], 1)
 
 
+async def test_one_waits_for_a_newer_one_that_is_late(database: Database) -> None:
+    """What ends the lateness of the newer one does not end the wait for it."""
+    async with faulty(database, f"{CREATED} out_of_order", f"{AT_TERMINAL} late") as one:
+        order, (_, late) = scene.order_id(), one.faults
+        await one.announce(order, settled=False)
+        await until(lambda: one.fault.held == 1)
+        await one.announce(order, 2, AT_TERMINAL, settled=False)
+        await until(lambda: late.held == 1)
+        one.faults.release(late)
+        await one.turn(lambda: len(one.received) == 2)
+        assert one.received == [2, 1]
+
+
 async def test_a_signature_is_bad_or_old_once(database: Database) -> None:
     """That of the first attempt; the retry is valid."""
     async with faulty(database, "* bad_signature", "* old_timestamp") as one:
@@ -316,8 +329,10 @@ async def test_an_operator_sets_and_clears_a_fault_in_the_console(database: Data
         shown = (await one.owner.did("GET", f"subscriptions/{one.subscription_id}"))["fault"]
         assert (shown["id"], shown["kind"], shown["every"]) == (active.id, "late", 3)
         assert "one of every 3 notifications" in (await browser.open(page)).text
+        match = {"subscription": one.subscription_id, "order": scene.order_id()}
+        of_a_test = one.service.shared.objects[Faults].add(faults.create("webhook", "*", "twice", match), 0)
         assert "cleared" in await browser.done(f"{page}/clear-fault")
-        assert not list(one.service.shared.objects[Faults])
+        assert list(one.service.shared.objects[Faults]) == [of_a_test]
         for method in ("PUT", "DELETE"):
             gone = await one.owner.ask(method, f"subscriptions/{one.subscription_id}/fault", {"kind": "late"})
             assert (gone.status, gone.code) == (410, "gone")

@@ -43,7 +43,7 @@ REPAIR = "Clear the fault that is set for the subscription"
 
 
 class SubscriptionFault(Closed, frozen=True):
-    """The oldest fault that can disturb notifications of the subscription."""
+    """The oldest fault of the subscription alone, such as its page sets; a test's own faults match more."""
 
     id: str
     kind: str
@@ -52,14 +52,9 @@ class SubscriptionFault(Closed, frozen=True):
 
 
 def _oldest(faults: Faults, document: SubscriptionDocument) -> SubscriptionFault | None:
-    own = {"subscription": document.id, "application": document.client_id}
     for active in faults:
         fault = active.fault
-        if (
-            fault.edge == "webhook"
-            and not active.is_spent
-            and all(value == own[name] for name, value in fault.match.items() if name in own)
-        ):
+        if fault.edge == "webhook" and fault.match == {"subscription": document.id} and not active.is_spent:
             return SubscriptionFault(active.id, fault.kind, fault.every, fault.line)
     return None
 

@@ -33,6 +33,8 @@ from paydesk_dev.faults.active import BODY_CHARACTERS_MAX, Active, Faults, Firin
 OLD_SECONDS = 600
 """How old the time of an `old_timestamp` is: twice what receivers accept."""
 FIRED_MAX = 10_000
+HELD_MAX = 500
+"""The deliveries that are held back at once: each is a task, and keeps its claim. Further ones are sent."""
 PAID = ("order.processed", "order.refunded", "order.refund_failed")
 DROPPED = "Not sent: dropped by a fault"
 """The error of the attempt that records a dropped notification."""
@@ -85,6 +87,7 @@ class Webhooks:
         self._faults = faults
         self._fired: dict[str, Firing] = {}
         """By delivery: one fires once."""
+        self._holding = 0
         self._held: dict[tuple[str, str], str] = {}
         """The deliveries that wait for a newer version, by subscription and order."""
         self.courier = Courier(
@@ -124,6 +127,8 @@ class Webhooks:
                 return False
             if claimed.target.topic != TOPIC and names & {"out_of_order", "forged"}:
                 return False
+            if self._holding >= HELD_MAX and names & {"out_of_order", "late"}:
+                return False
             return "before_answer" not in names and not ("forged" in names and notified.action in PAID)
 
         request = facts_of(
@@ -144,13 +149,16 @@ class Webhooks:
         row = claimed.seller_id, claimed.delivery_id, claimed.attempt, round(seconds * 1000)
         if waits:
             self._held[order] = claimed.delivery_id
+        self._holding += 1
         try:
             keys = (conflict_keys.deliveries(*order),)
             await database.write(lambda tx: tx.run(HOLD, *row), conflict_keys=keys)
             database.signals.notify_local(["deliveries"])
             await self._faults.pause(active, firing, seconds, lambda: waits and order not in self._held)
         finally:
-            self._held.pop(order, None)
+            self._holding -= 1
+            if waits:
+                self._held.pop(order, None)
         return True
 
     async def _drop(self, database: Database, claimed: Claimed) -> bool:

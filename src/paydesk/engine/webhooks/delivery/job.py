@@ -129,7 +129,11 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
 
     async def _hold(self, claimed: Claimed, instead: Awaitable[bool]) -> None:
         """Do what the courier does instead, and release the claim if the notification is sent after it."""
-        if await instead:
+        try:
+            is_sent_after = await instead
+        except (Unavailable, Locked):
+            is_sent_after = True  # What failed is not repeated: the notification is sent as it is.
+        if is_sent_after:
             await self.release(self._database, claimed)
         self._unsent.discard(claimed)
 
