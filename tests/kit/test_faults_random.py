@@ -21,6 +21,7 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from paydesk_dev.faults.active import ON_WIRE, Active, Faults
 from paydesk_dev.faults.requests import EDGE_OF
+from print_scene import action_body
 from seeds import seeded
 from service import Service, order_body, refresh_token
 from virtual_scene import Virtual, create, playing
@@ -33,6 +34,8 @@ CALLS_BEFORE_ANOTHER = 40
 """A fault that was not met in this time makes room for another."""
 ALL_ARE_MET = 10_000
 """This number of faults meets each operation that tills and virtual terminals send."""
+NEVER_SENT = "acquirer_reverse"
+"""A virtual terminal sends it if its card is taken out, which no script does."""
 SCRIPTS = ("approve:0.01s", "approve:0.01s", "decline:insufficient_amount", "manual")
 ARGUMENTS = {"late": ":0.02s", "slow": ":0.02s", "dribble": ":0.02s", "limited": ":0.01s", "out_of_order": ":0.05s"}
 SET = {"/status": "weird", "/id": 7, "/data": [], "/transactions/payments/0/amount": "1.00"}
@@ -145,8 +148,7 @@ class Till:
         order = self._chance.choice([*self.orders.values()] or ["ORD" + "0" * 26])
         terminal = self._chance.choice(self._terminals)
         client = {**self._service.scene.credentials(), "token": self._service.access_token}
-        printed = {"type": "print", "external_reference": uuid.uuid4().hex, "content": "{br}Thank you{br}",
-                   "config": {"point": {"terminal_id": terminal.id, "subtype": "custom"}}}  # fmt: skip
+        printed = action_body(terminal.id, external_reference=uuid.uuid4().hex)
         mode = {"terminals": [{"id": terminal.id, "operating_mode": "PDV"}]}
         action = self._chance.choice(
             (
@@ -221,6 +223,7 @@ async def test_random_faults_lose_nothing(database: Database, tmp_path: Path, co
             found = await service.request("GET", f"/v1/orders?external_reference=r{key[:20]}")
             assert [order["id"] for order in found.body["data"]] == [order_id]
         met = {operation for operation, _ in bench.pairs}
-        assert count < ALL_ARE_MET or met == {name for names in bench.names.values() for name in names}
+        known = {name for names in bench.names.values() for name in names} - {NEVER_SENT}
+        assert count < ALL_ARE_MET or met == known
         await is_consistent(service)
     print(f"{bench.fired} faults at {len(bench.pairs)} pairs of operation and kind, {len(orders)} orders")  # noqa: T201
