@@ -224,7 +224,7 @@ class Faults:
         self._changed()
 
     def notify(self) -> None:
-        """Make all that wait look again."""
+        """Wake all that wait, so that they check again."""
         self._signals.notify_local((TOPIC,))
 
     async def until(self, is_met: Callable[[], bool], seconds: float) -> bool:

@@ -51,7 +51,7 @@ class FiredFault(Closed, frozen=True):
 
 
 async def _fired(shared: Shared, _: Transaction, requests: Sequence[RecordedRequest]) -> Mapping[str, FiredFault]:
-    """Return the faults by the entries of requests. Of several with one id, status and time say which it was."""
+    """Return the faults by the entries of requests. If several have one id, status and time say which it was."""
     fired = list(shared.objects[Faults].fired_for({one.request_id for one in requests}))
     by_entry = {}
     for one in requests:

@@ -59,7 +59,7 @@ class Webhooks:
     def wait_for(
         self, action: str, order: Order | str | None = None, *, count: int = 1, seconds: float | None = None
     ) -> Notification:
-        """Return the notification once it is delivered: answered with 2xx. Of several the last one.
+        """Return the notification once it is delivered: answered with 2xx. If there are several, the last one.
 
         Raises `NotReceived`.
         """

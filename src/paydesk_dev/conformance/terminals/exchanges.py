@@ -120,7 +120,7 @@ class Log:
         return exchange
 
     def notify(self) -> None:
-        """Make all that wait look again."""
+        """Wake all that wait, so that they check again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
