@@ -182,7 +182,7 @@ class Till:
             body = {"transactions": [item if refund["amount"] is None else {**item, "amount": refund["amount"]}]}
             status, answer = self.client.call("POST", f"{path}/refund", body, X_Idempotency_Key=refund["key"])
             made = answer["transactions"]["refunds"][0] if status == 201 else {"id": None, "status": "refused"}
-            why = "" if status == 201 else f"{status}: {answer.get('message')}"
+            why = "" if status == 201 else f"with {status}: {answer.get('message')}"
             change = "UPDATE refunds SET id = ?, status = ?, why = ? WHERE key = ?"
             rows(self.file, change, made["id"], made["status"], why, refund["key"])
             _, order = self.client.call("GET", path)
@@ -281,7 +281,7 @@ def main(do: str = "", *arguments: str) -> int:
     print(f"{sale['reference']} is {sale['status']} ({sale['why']})")
     code = CODES[sale["status"]]
     if do == "refund":
-        print(f"The refund of {done['amount'] or 'the rest'} is {done['status']} ({done['why']})")
+        print(f"The refund of {done['amount'] or 'the rest'} is {done['status']} {done['why']}".rstrip())
         till.shown(done)
         code = code or {"processed": 0, OPEN: 4, "processing": 4}.get(done["status"], 1)
     return code

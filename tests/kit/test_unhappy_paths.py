@@ -279,7 +279,7 @@ def test_a_refused_refund_is_shown(
     assert shop.run(monkeypatch, "sale", "s1", "24.90") == 0
     shop.paydesk.refund(shop.paydesk.orders()[0])
     assert shop.run(monkeypatch, "refund", "s1", "5.00") == 1
-    assert "The refund of 5.00 is refused (409: " in capsys.readouterr().out
+    assert "The refund of 5.00 is refused with 409: " in capsys.readouterr().out
     assert [row["is_shown"] for row in rows(shop.file, "SELECT * FROM refunds")] == [1]
 
 
@@ -384,3 +384,25 @@ def test_a_date_to_retry_after_is_no_error(shop: _Shop, monkeypatch: pytest.Monk
     answers = iter([(503, "Fri, 27 Nov 2026 15:00:00 GMT", {}), (200, "", {"id": "x"})])
     monkeypatch.setattr(shop.client, "send", lambda *_: next(answers))
     assert shop.client.call("GET", "/v1/orders/x") == (200, {"id": "x"})
+
+
+def test_a_cancel_without_an_answer_is_repeated_by_a_sweep(quiet_shop: _Shop) -> None:
+    """And raises nothing."""
+    quiet_shop.sell_while_lost("s1")
+    quiet_shop.till.sweep()
+    fault = quiet_shop.paydesk.faults.add("cancel_order", "reset", times=None)
+    quiet_shop.till.cancel("s1")
+    wait_until(lambda: not quiet_shop.till.hints)
+    assert quiet_shop.till.find("s1")["status"] == "open"
+    fault.remove()
+    quiet_shop.till.sweep()
+    wait_until(lambda: quiet_shop.paydesk.orders()[0].status == "canceled")
+
+
+def test_a_repeat_names_the_same_terminal(quiet_shop: _Shop) -> None:
+    """Another one in the environment would make it another request."""
+    quiet_shop.sell_while_lost("s1")
+    moved = {**quiet_shop.environment, "PAYDESK_TERMINAL_ID": quiet_shop.paydesk.terminal().id}
+    Till(quiet_shop.file, moved, quiet_shop.client).sweep()
+    assert quiet_shop.till.find("s1")["order_id"] == quiet_shop.paydesk.orders()[0].id
+    assert len(quiet_shop.paydesk.orders()) == 1
