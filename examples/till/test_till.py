@@ -35,15 +35,16 @@ class PlayedTill:
         self, play: Play, file: Path, kind: type[Till] = Till, client: type[KilledClient] = KilledClient
     ) -> None:
         self.play, self.file, self.kind, self.client_kind = play, str(file), kind, client
-        self.threads = list[threading.Thread]()
+        self.threads, self.cashier = list[threading.Thread](), threading.Lock()
         self.start()
         play.paydesk.webhooks.receiver(self.receive)
 
     def start(self) -> None:
-        """Start it, as after a kill."""
+        """Start it, as after a kill: it goes on with each sale in a thread, as a sweep does in turn."""
         self.client = self.client_kind(self.file, self.play.environment, timeout=1, pause=0.1, patience=3)
         self.till = self.kind(self.file, self.play.environment, self.client)
-        self._begin(self.till.sweep)
+        for sale in rows(self.file, "SELECT reference FROM sales WHERE watched"):
+            self._begin(self.till.follow, sale["reference"])
 
     def kill(self) -> None:
         """Kill it."""
@@ -73,12 +74,16 @@ class PlayedTill:
 
     def refund(self, reference: str, amount: str | None) -> None:
         """Refund."""
-        self._begin(self.till.refund, reference, amount)
+        self._begin(self._refund, self.till, reference, amount)
 
     def status(self, reference: str) -> str:
         """Return the status of the sale."""
         found = rows(self.file, "SELECT status FROM sales WHERE reference = ?", reference)
         return found[0]["status"] if found else "open"
+
+    def _refund(self, till: Till, reference: str, amount: str | None) -> None:
+        with self.cashier:
+            till.shown(till.refund(reference, amount))
 
     def _begin(self, work: Callable[..., object], *values: Any) -> None:
         self.threads.append(threading.Thread(target=work, args=values, daemon=True))

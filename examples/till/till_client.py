@@ -9,12 +9,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 REPEATED = {0, 408, 423, 429, 500, 502, 503, 504}
 """The outcome is unknown, or nothing has happened and a repeat may succeed. 0: no answer, or half of one."""
 TERMINAL_BUSY = "already_queued_order_on_terminal"
 PAUSE_SECONDS_MAX = 30
+TOKENS = """
+CREATE TABLE IF NOT EXISTS tokens (client_id TEXT PRIMARY KEY, access TEXT, refresh TEXT, given TEXT)"""
+NEW_TOKENS = """
+INSERT INTO tokens (client_id, access, refresh, given) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
+   SET access = excluded.access, refresh = excluded.refresh, given = excluded.given WHERE given != excluded.given"""
+"""`given` is the environment's access token: another one there is newer than those that were renewed."""
 Document = dict[str, Any]
 
 
@@ -42,9 +49,10 @@ class Client:
         self.file, self.given, self.lock = file, environment, threading.Lock()
         self.client_id = environment["PAYDESK_CLIENT_ID"]
         self.timeout, self.pause, self.patience = timeout, pause, patience
-        rows(file, "CREATE TABLE IF NOT EXISTS tokens (client_id TEXT PRIMARY KEY, access TEXT, refresh TEXT)")
-        first = (environment[f"PAYDESK_{name}"] for name in ("CLIENT_ID", "ACCESS_TOKEN", "REFRESH_TOKEN"))
-        rows(file, "INSERT INTO tokens VALUES (?, ?, ?) ON CONFLICT DO NOTHING", *first)
+        Path(file).touch(0o600)  # the file has tokens
+        rows(file, TOKENS)
+        access, refresh = environment["PAYDESK_ACCESS_TOKEN"], environment["PAYDESK_REFRESH_TOKEN"]
+        rows(file, NEW_TOKENS, self.client_id, access, refresh, access)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Document]:
         """Return status and document of the answer. Raises `Unknown` and `Unauthorized`."""
@@ -60,7 +68,7 @@ class Client:
                 raise Unauthorized
             if status not in REPEATED and document.get("error") != TERMINAL_BUSY:
                 return status, document
-            wait = float(retry_after or pause)
+            wait = float(retry_after) if retry_after.isdigit() else pause  # a proxy may send a date
             if time.monotonic() + wait > end:
                 raise Unknown(document.get("message", f"The service answers {status}"))
             time.sleep(wait)

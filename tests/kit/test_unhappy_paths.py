@@ -17,6 +17,7 @@ import pytest
 from dev_thread import dev
 from paydesk_dev.paths.path import ACTIONS, all_paths
 from paydesk_dev.paths.play import Play
+from paydesk_dev.testing.paydesk import Paydesk
 from paydesk_dev.testing.service import Service
 from pytest_process import Ran
 from seeds import seeded
@@ -26,9 +27,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "till"))
 
 from test_till import KilledClient, PlayedTill  # noqa: E402 - the example is no package
-from till_client import Document, rows  # noqa: E402
+from till_client import Client, Document, rows  # noqa: E402
 
-from till import Till  # noqa: E402
+from till import Till, main  # noqa: E402
 
 PATHS = all_paths()
 
@@ -155,15 +156,15 @@ class _TrustsNotifications(Till):
     def receive(self, headers: Mapping[str, str], body: bytes, target: str = "") -> int:
         order = json.loads(body)["data"]
         if order["status"] == "processed":
-            self.change(order["external_reference"], status="paid", is_watched=0)
+            self.change(order["external_reference"], status="paid", watched=0)
         return super().receive(headers, body, target)
 
 
 class _RefundsTwice(Till):
     """Refunds with another key when it is asked again."""
 
-    def refund(self, reference: str, amount: str | None = None) -> str:
-        rows(self.file, "UPDATE refunds SET is_answered = 1")
+    def refund(self, reference: str, amount: str | None = None) -> sqlite3.Row:
+        rows(self.file, "UPDATE refunds SET status = 'processed', is_shown = 1")
         return super().refund(reference, amount)
 
 
@@ -180,7 +181,7 @@ class _TakesNotFoundForRefused(Till):
 
     def look(self, sale: sqlite3.Row) -> bool:
         if sale["order_id"] and self.client.call("GET", f"/v1/orders/{sale['order_id']}")[0] == 404:
-            self.change(sale["reference"], status="unpaid", is_watched=0)
+            self.change(sale["reference"], status="unpaid", watched=0)
             return False
         return super().look(sale)
 
@@ -226,3 +227,182 @@ def test_a_notification_hides_a_new_key_after_a_time_out(service: Service, tmp_p
     let_through = replace(path, steps=tuple(step for step in path.steps if not step.line.startswith("webhook")))
     assert len(let_through.steps) == len(path.steps) - 1
     assert _problems(Play(let_through, service, quiet_seconds=1), tmp_path, _NewKeyAfterTimeOut) == []
+
+
+class _Shop:
+    """A till without notifications, whose commands can be run as a cashier does."""
+
+    def __init__(self, service: Service, folder: Path, script: str = "manual") -> None:
+        self.paydesk = Paydesk.create_in(service, 10, name="till")
+        self.terminal = self.paydesk.terminal(script)
+        self.environment, self.file = self.paydesk.environment(self.terminal), str(folder / "till.db")
+        self.client = Client(self.file, self.environment, timeout=1, pause=0.1, patience=0.5)
+        self.till = Till(self.file, self.environment, self.client)
+
+    def run(self, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+        """Run a command and return its exit code."""
+        for name, value in {**self.environment, "TILL_FILE": self.file}.items():
+            monkeypatch.setenv(name, value)
+        return main(*words)
+
+    def sell_while_lost(self, reference: str, kind: str = "answer_lost") -> None:
+        """Sell, with a fault that leaves the create without an answer."""
+        fault = self.paydesk.faults.add("create_order", kind, times=None)
+        assert self.till.sale(reference, "24.90") == "open"
+        fault.remove()
+
+    def age(self, seconds: int) -> None:
+        """Let the sales be older."""
+        rows(self.file, "UPDATE sales SET begun = begun - ?", seconds)
+
+
+@pytest.fixture
+def shop(service: Service, tmp_path: Path) -> Iterator[_Shop]:
+    """Yield a shop whose buyers come at once."""
+    shop = _Shop(service, tmp_path, "approve")
+    yield shop
+    shop.paydesk.close()
+
+
+@pytest.fixture
+def quiet_shop(service: Service, tmp_path: Path) -> Iterator[_Shop]:
+    """Yield a shop without buyers."""
+    shop = _Shop(service, tmp_path)
+    yield shop
+    shop.paydesk.close()
+
+
+def test_a_refused_refund_is_shown(
+    shop: _Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its reason and an exit code of its own; the same amount is another refund afterwards."""
+    assert shop.run(monkeypatch, "sale", "s1", "24.90") == 0
+    shop.paydesk.refund(shop.paydesk.orders()[0])
+    assert shop.run(monkeypatch, "refund", "s1", "5.00") == 1
+    assert "The refund of 5.00 is refused with 409: " in capsys.readouterr().out
+    assert [row["is_shown"] for row in rows(shop.file, "SELECT * FROM refunds")] == [1]
+
+
+def test_a_refund_is_the_same_until_the_cashier_has_seen_its_end(
+    shop: _Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even if a sweep has completed it; another amount is refused in words, and afterwards the amount is a new one."""
+    shop.till.sale("s1", "24.90")
+    fault = shop.paydesk.faults.add("refund_order", "answer_lost", times=None)
+    assert shop.till.refund("s1", "5.00")["status"] == "open"
+    fault.remove()
+    shop.till.sweep()
+    assert shop.run(monkeypatch, "refund", "s1", "6.00") == 2
+    assert "Refund 5.00 of s1 again: its end is not known." in capsys.readouterr().out
+    assert shop.run(monkeypatch, "refund", "s1", "5.0") == 0
+    assert [charge.refunded_amount for charge in shop.paydesk.charges()] == ["5.00"]
+    assert shop.run(monkeypatch, "refund", "s1", "5.00") == 0
+    assert [charge.refunded_amount for charge in shop.paydesk.charges()] == ["10.00"]
+
+
+def test_a_cancel_before_the_create_is_answered_is_obeyed(quiet_shop: _Shop) -> None:
+    """The order is found by its reference, and canceled."""
+    quiet_shop.sell_while_lost("s1")
+    quiet_shop.till.cancel("s1")
+    wait_until(lambda: quiet_shop.till.find("s1")["status"] == "unpaid")
+    assert [order.status for order in quiet_shop.paydesk.orders()] == ["canceled"]
+
+
+def test_a_canceled_sale_without_an_order_gets_none(quiet_shop: _Shop) -> None:
+    """Not by a sweep either; it is unpaid as soon as no create can arrive any more."""
+    quiet_shop.sell_while_lost("s1", "reset")
+    rows(quiet_shop.file, "UPDATE sales SET is_canceled = 1")
+    quiet_shop.till.sweep()
+    assert quiet_shop.till.find("s1")["status"] == "open"
+    quiet_shop.age(301)
+    quiet_shop.till.sweep()
+    assert quiet_shop.till.find("s1")["status"] == "unpaid"
+    assert quiet_shop.paydesk.orders() == []
+
+
+def test_a_sweep_creates_nothing_late(quiet_shop: _Shop) -> None:
+    """The buyer has gone; but an order that was made is found."""
+    quiet_shop.sell_while_lost("s1")
+    quiet_shop.age(301)
+    quiet_shop.till.sweep()
+    assert quiet_shop.till.find("s1")["order_id"] == quiet_shop.paydesk.orders()[0].id
+    quiet_shop.till.cancel("s1")
+    quiet_shop.sell_while_lost("s2", "reset")
+    quiet_shop.age(301)
+    quiet_shop.till.sweep()
+    assert quiet_shop.till.find("s2")["status"] == "unpaid"
+    assert len(quiet_shop.paydesk.orders()) == 1
+
+
+def test_a_sweep_looks_once_at_each_sale(quiet_shop: _Shop) -> None:
+    """One at the terminal does not keep those after it waiting."""
+    quiet_shop.sell_while_lost("s1")
+    quiet_shop.sell_while_lost("s2", "reset")
+    quiet_shop.age(301)
+    quiet_shop.till.sweep()
+    assert [quiet_shop.till.find(one)["status"] for one in ("s1", "s2")] == ["open", "unpaid"]
+
+
+def test_what_is_not_known_has_its_own_exit_code(
+    quiet_shop: _Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """4, for it may still be charged; and what is not possible is 2, in words."""
+    quiet_shop.sell_while_lost("s1")
+    monkeypatch.setattr(Till, "follow", lambda till, reference, **_: till.find(reference)["status"])
+    monkeypatch.setattr(Till, "hint", lambda *_: None)
+    assert quiet_shop.run(monkeypatch, "cancel", "s1") == 4
+    for words in (("cancel", "s9"), ("refund", "s9"), ("refund", "s1", "many"), ("sale", "s1", "1.00")):
+        assert quiet_shop.run(monkeypatch, *words) == 2
+    said = capsys.readouterr().out
+    assert "There is no sale s9." in said
+    assert "many is no amount, such as 5.00." in said
+    assert "s1 is a sale of 24.90, not of 1.00." in said
+
+
+def test_a_hint_while_the_order_is_read_is_not_lost(shop: _Shop) -> None:
+    """The sale is read again."""
+    shop.till.sale("s1", "24.90")
+    shop.till.watch("s1")
+    sale = shop.till.find("s1")
+    shop.till.watch("s1")
+    assert shop.till.look(sale) is False
+    assert shop.till.find("s1")["watched"]
+
+
+def test_new_tokens_of_the_environment_are_used(shop: _Shop) -> None:
+    """Those that the till has renewed itself stay while those are the same; the file is private."""
+    renewed = "UPDATE tokens SET access = 'renewed'"
+    rows(shop.file, renewed)
+    assert Client(shop.file, shop.environment).tokens["access"] == "renewed"
+    later = {**shop.environment, "PAYDESK_ACCESS_TOKEN": "later", "PAYDESK_REFRESH_TOKEN": "refresh"}
+    assert tuple(Client(shop.file, later).tokens) == ("later", "refresh")
+    assert Path(shop.file).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_date_to_retry_after_is_no_error(shop: _Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The till waits as long as it would without."""
+    answers = iter([(503, "Fri, 27 Nov 2026 15:00:00 GMT", {}), (200, "", {"id": "x"})])
+    monkeypatch.setattr(shop.client, "send", lambda *_: next(answers))
+    assert shop.client.call("GET", "/v1/orders/x") == (200, {"id": "x"})
+
+
+def test_a_cancel_without_an_answer_is_repeated_by_a_sweep(quiet_shop: _Shop) -> None:
+    """And raises nothing."""
+    quiet_shop.sell_while_lost("s1")
+    quiet_shop.till.sweep()
+    fault = quiet_shop.paydesk.faults.add("cancel_order", "reset", times=None)
+    quiet_shop.till.cancel("s1")
+    wait_until(lambda: not quiet_shop.till.hints)
+    assert quiet_shop.till.find("s1")["status"] == "open"
+    fault.remove()
+    quiet_shop.till.sweep()
+    wait_until(lambda: quiet_shop.paydesk.orders()[0].status == "canceled")
+
+
+def test_a_repeat_names_the_same_terminal(quiet_shop: _Shop) -> None:
+    """Another one in the environment would make it another request."""
+    quiet_shop.sell_while_lost("s1")
+    moved = {**quiet_shop.environment, "PAYDESK_TERMINAL_ID": quiet_shop.paydesk.terminal().id}
+    Till(quiet_shop.file, moved, quiet_shop.client).sweep()
+    assert quiet_shop.till.find("s1")["order_id"] == quiet_shop.paydesk.orders()[0].id
+    assert len(quiet_shop.paydesk.orders()) == 1
