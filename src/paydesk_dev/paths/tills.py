@@ -1,4 +1,4 @@
-"""Tills that a path cannot look into: a person who is asked to do things, and a program that is run for each."""
+"""A till as a path uses it, and two kinds: a person who is asked to do things, and a program that is run for each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,33 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 BEFORE_SECONDS_MAX = 10.0
 STANDARD_ERROR = 2
 """Where a program prints, because standard output may be the result as JSON."""
+
+
+class Till(Protocol):
+    """A till as a path uses it. `sale`, `cancel` and `refund` begin something and return at once."""
+
+    def sale(self, reference: str, amount: str) -> None:
+        """Sell; the same sale again if it was not paid or there was no answer."""
+
+    def cancel(self, reference: str) -> None:
+        """Cancel the sale."""
+
+    def refund(self, reference: str, amount: str | None) -> None:
+        """Refund a part, or all that is left; the same refund again if there was no answer."""
+
+    def status(self, reference: str) -> str:
+        """Return `open`, `paid` (the goods are handed over), `unpaid`, `refunded` or `person`; empty if not known."""
+
+    def kill(self) -> None:
+        """End, without a warning."""
+
+    def start(self) -> None:
+        """Start again after a kill, and go on with the open sales."""
 
 
 class AskedTill:
