@@ -87,6 +87,34 @@ def test_a_till_that_does_nothing_is_found(folder: Path) -> None:
     assert "it shows idle" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        (1, "is paid, and the till says that it is unpaid."),
+        (3, "The till leaves the sale to a person"),
+        (4, "has ended, and the till still says that it is open."),
+    ],
+)
+def test_the_exit_code_is_the_word_of_a_program(code: int, problem: str, folder: Path, tmp_path: Path) -> None:
+    """A till that sells and then says what is wrong is found."""
+    till = tmp_path / "till.py"
+    till.write_text(
+        f"import subprocess, sys\nsubprocess.run([sys.executable, {str(TILL)!r}, *sys.argv[1:]])\nsys.exit({code})"
+    )
+    arguments = ("scenario", "run", "paid-by-tap", "--json", "--seconds", "3", "--", sys.executable, str(till))
+    ended = command(*arguments, folder=folder, TILL_FILE=str(tmp_path / "till.db"))
+    assert ended.returncode == 1
+    assert problem in " ".join(json.loads(ended.stdout)["problems"])
+
+
+def test_notifications_without_an_address_are_not_shown(folder: Path, tmp_path: Path) -> None:
+    """The output says so, and that the demo inbox gets them."""
+    arguments = ("scenario", "run", "never-comes", "--json", "--seconds", "20", "--", sys.executable, str(TILL))
+    ended = command(*arguments, folder=folder, TILL_FILE=str(tmp_path / "till.db"))
+    assert (ended.returncode, json.loads(ended.stdout)["not_shown"]) == (0, ["notifications"]), ended.stderr
+    assert "Not shown: what the till does with notifications." in ended.stderr
+
+
 @pytest.mark.long("the command runs as a process that waits for a person")
 def test_a_person_is_asked_and_sees_what_happens(folder: Path, tmp_path: Path) -> None:
     """The variables for the till, what to do now, each status; in the end, that it is as it has to be."""

@@ -6,9 +6,11 @@ import json
 import re
 import sqlite3
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +200,51 @@ class _TakesAcceptedForCanceled(Till):
         return super().book(sale, {**order, **canceled})
 
 
+class _RefundsTwiceLater(_RefundsTwice):
+    """Does so a moment after it was asked."""
+
+    def refund(self, reference: str, amount: str | None = None) -> str:
+        time.sleep(0.3)
+        return super().refund(reference, amount)
+
+
+class _RefundsTooLittle(Till):
+    """Refunds one less."""
+
+    def refund(self, reference: str, amount: str | None = None) -> str:
+        return super().refund(reference, amount and str(Decimal(amount) - 1))
+
+
+class _BelievesAll(Till):
+    """Checks no signature."""
+
+    def receive(self, headers: Mapping[str, str], body: bytes, target: str = "") -> int:
+        super().receive(headers, body, target)
+        return 204
+
+
+class _IgnoresRetryAfter(KilledClient):
+    """Repeats after a pause of its own."""
+
+    def send(self, *request: Any) -> Any:
+        status, _, document = super().send(*request)
+        return status, "0.01", document
+
+
+class _NewKeyAtOnce(_IgnoresRetryAfter, _NewKeyEachTime):
+    """Sends a repeat with another key, after 10 ms."""
+
+
+class _RepeatsRefused(KilledClient):
+    """Sends an order again, a hundred times, that was refused."""
+
+    def send(self, method: str, path: str, *more: Any) -> Any:
+        answer = super().send(method, path, *more)
+        for _ in range(100 if answer[0] == 403 else 0):
+            super().send(method, path, *more)
+        return answer
+
+
 DEFECTS: list[tuple[str, type[Till], type[KilledClient], str]] = [
     ("create-answer-lost", Till, _NewKeyEachTime, "not with processed accredited and"),
     ("create-given-up", _NewKeyAfterTimeOut, KilledClient, "not with processed accredited and"),
@@ -208,6 +255,14 @@ DEFECTS: list[tuple[str, type[Till], type[KilledClient], str]] = [
     ("red-key", _HandsOverTooEarly, KilledClient, "there is no payment of its amount"),
     ("not-found-at-first", _TakesNotFoundForRefused, KilledClient, "is paid, and the till says that it is unpaid"),
     ("cancel-too-late", _TakesAcceptedForCanceled, KilledClient, "is paid, and the till says that it is unpaid"),
+    ("refund-answer-lost", _RefundsTwiceLater, KilledClient, "10.00 of .* were refunded"),
+    ("refund-answer-lost", _RefundsTooLittle, KilledClient, "4.00 of .* were refunded, .* asked for 5.00"),
+    ("create-limited", Till, _NewKeyAtOnce, "create_order with another key after 429"),
+    ("create-limited", Till, _IgnoresRetryAfter, "s after 429, and Retry-After was 2 s"),
+    ("create-busy", Till, _NewKeyAtOnce, "create_order with another key after 423"),
+    ("create-unheard", Till, _NewKeyAtOnce, "create_order with another key after no answer"),
+    ("forged", _BelievesAll, KilledClient, "answers 204 to a notification that is (?s:.*)bad_(?s:.*)old_"),
+    ("test-and-live-mixed", Till, _RepeatsRefused, "The till asked create_order 101 times"),
 ]
 """The path that finds the defect of a till or of its client, and with which words."""
 
@@ -219,6 +274,22 @@ def test_a_planted_defect_is_found_by_its_path(
     """And says what is wrong."""
     found = _problems(Play(PATHS[path_id], service, seconds=3, quiet_seconds=1), tmp_path, till, client)
     assert re.search(words, "\n".join(found)), found
+
+
+class _LeavesAllToPersons(PlayedTill):
+    """Says `person`, whatever comes of the order."""
+
+    def status(self, _reference: str) -> str:
+        return "person"
+
+
+@pytest.mark.parametrize("path_id", ["paid-by-tap", "declined"])
+def test_a_till_that_leaves_each_sale_to_a_person_is_found(path_id: str, service: Service, tmp_path: Path) -> None:
+    """Only a path that says so ends with a person."""
+    play = Play(PATHS[path_id], service, quiet_seconds=1)
+    played = _LeavesAllToPersons(play, tmp_path / "till.db")
+    assert play.run(played) == ["The till leaves the sale to a person, and can go on by itself."]
+    played.close()
 
 
 def test_a_notification_hides_a_new_key_after_a_time_out(service: Service, tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ def run(
         list[str] | None,
         typer.Argument(
             help="After `--`: the till, a program that is run with `sale REFERENCE AMOUNT`, `cancel REFERENCE`,"
-            " `refund REFERENCE [AMOUNT]` or `sweep`. Without it you are asked to do these things."
+            " `refund REFERENCE [AMOUNT]` or `sweep`. Exit code: 0 if the sale is paid or refunded, 1 if it is unpaid,"
+            " 3 if a person has to look, 4 if it is open. Without it you are asked to do these things."
         ),
     ] = None,
     *,
@@ -142,6 +143,8 @@ def _play(
             play.paydesk.close()
             raise WrongUsage(str(error)) from None
     say(f"{path.id}: {path.title}. A correct till {path.till}.")
+    if not_shown := path.group == "Notifications" and webhook_url is None:
+        say("Not shown: what the till does with notifications. The demo inbox gets them; use --webhook-url.")
     if command:
         till: ProgramTill | AskedTill = ProgramTill(command, play.environment)
     else:
@@ -160,7 +163,8 @@ def _play(
         if command:
             till.kill()
     orders = [{name: getattr(one, name) for name in ("id", "reference", "status", "detail")} for one in play.ended]
-    return {"id": path.id, "ends": path.ends, "orders": orders, "problems": problems}
+    shown = {"not_shown": ["notifications"] if not_shown else []}
+    return {"id": path.id, "ends": path.ends, "orders": orders, **shown, "problems": problems}
 
 
 def _watch(play: Play, say: Say, is_over: threading.Event) -> None:

@@ -65,11 +65,20 @@ class Path:
     till: str
     ends: tuple[str, ...]
     stands_for: str = ""
+    person: bool = False
+    """Whether a correct till may leave the sale to a person."""
 
     @property
     def moves_clock(self) -> bool:
         """Whether the clock is moved in it."""
         return any(one.words[0] == "clock" for one in self.steps)
+
+    @property
+    def retry_after(self) -> float:
+        """The longest `Retry-After` that its faults answer."""
+        faults = [fault for one in self.steps if (fault := one.fault)]
+        delays = [one.delay_of(kind) for one in faults for kind in one.kinds if kind.name == "limited"]
+        return max(filter(None, delays), default=0)
 
     @property
     def scene(self) -> Mapping[str, Any]:

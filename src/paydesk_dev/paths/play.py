@@ -7,10 +7,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from paydesk_dev.paths.judgement import LIVE, OPEN, PAID, UNSAID, Sale, impolite, judge, unpaid_goods
+from paydesk_dev.paths import judgement
+from paydesk_dev.paths.judgement import LIVE, OPEN, PAID, PERSON, UNSAID, WRITES, Sale
 from paydesk_dev.paths.path import Path, Step, is_end
+from paydesk_dev.paths.tills import Till
 from paydesk_dev.testing.clock import Clock
 from paydesk_dev.testing.documents import Charge, Order
 from paydesk_dev.testing.errors import NotReached, PaydeskError
@@ -19,31 +21,12 @@ from paydesk_dev.testing.paydesk import PAST_FAULTS, Paydesk
 from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
-PAUSE_SECONDS, SETTLE_SECONDS = 0.05, 3.0
-"""Between two looks, and after the end if it is not known whether the till has more to do."""
+PAUSE_SECONDS, RECORDED_SECONDS = 0.05, 0.15
+"""Between two looks, and after how long a request is surely recorded."""
+QUIET_SECONDS, SETTLE_SECONDS, SETTLES_MAX = (0.3, 0.6), 3.0, 10
+"""How long a till sends nothing after its first step, or a later one, until it is done; one without a word."""
+UNSIGNED = "forged", "bad_signature", "old_timestamp"
 T = TypeVar("T")
-
-
-class Till(Protocol):
-    """A till as a path uses it. `sale`, `cancel` and `refund` begin something and return at once."""
-
-    def sale(self, reference: str, amount: str) -> None:
-        """Sell; the same sale again if it was not paid or there was no answer."""
-
-    def cancel(self, reference: str) -> None:
-        """Cancel the sale."""
-
-    def refund(self, reference: str, amount: str | None) -> None:
-        """Refund a part, or all that is left; the same refund again if there was no answer."""
-
-    def status(self, reference: str) -> str:
-        """Return `open`, `paid` (the goods are handed over), `unpaid`, `refunded` or `person`; empty if not known."""
-
-    def kill(self) -> None:
-        """End, without a warning."""
-
-    def start(self) -> None:
-        """Start again after a kill, and go on with the open sales."""
 
 
 class Play:
@@ -66,7 +49,8 @@ class Play:
         is_live = fields.pop("live", False)
         scene = service.ask("POST", "/dev/scenes", {"name": path.id, **fields})
         self.paydesk = Paydesk(service, scene, seconds)
-        self.step, self.ended = "", list[Order]()
+        self.step, self.ended, self._acted, self._till_steps = "", list[Order](), 0.0, 0
+        self._inbox_url = scene["webhook"]["inbox_url"]
         self._time, self._faults, self.sales = Clock(self.paydesk), list[tuple[str, Fault]](), list[Sale]()
         self.terminal = self.paydesk.terminal()
         self.environment: Mapping[str, str] = self.paydesk.environment(self.terminal)
@@ -82,7 +66,10 @@ class Play:
             except PaydeskError as error:
                 found.append(str(error))
             self.ended = self.orders()
-            found += [*self._judge(judge), *impolite(self.paydesk.requests(operation="get_order"), self.ended)]
+            requests = judgement.judge_requests(self.paydesk.requests(), self.ended, self.path.retry_after)
+            found += [*self._judge(judgement.judge), *requests, *self._judge_receiver()]
+            if not self.path.person and any(self.status(sale) == PERSON for sale in self.sales):
+                found.append("The till leaves the sale to a person, and can go on by itself.")
             return list(dict.fromkeys(found))
         finally:
             self.paydesk.close()
@@ -92,7 +79,7 @@ class Play:
             self._begin(step.line)
             self._do(step)
             if any(self.status(sale) == PAID for sale in self.sales):
-                found += self._judge(unpaid_goods)
+                found += self._judge(judgement.unpaid_goods)
         self._begin("the end")
         self._wait_for_the_end()
         found += self.paydesk.faults.unused()
@@ -138,6 +125,17 @@ class Play:
             found += rule(sale, orders, [one for one in ledger if one.order_id in {order.id for order in orders}], word)
         return found
 
+    def _judge_receiver(self) -> Iterator[str]:
+        """Judge how the till's receiver has answered; the inbox of the service takes everything."""
+        subscription = self.paydesk.service.ask("GET", f"/operator/v1/subscriptions/{self.paydesk.subscription_id}")
+        if subscription["url"] == self._inbox_url:
+            return
+        for firing in [one for _, fault in self._faults for one in fault.fired if one.kind in UNSIGNED]:
+            answer = firing.get("answer", {}).get("status")
+            if firing.kind != "forged":
+                answer = next(iter(self.paydesk.webhooks.received(firing.operation, firing.order))).answer
+            yield from judgement.believed(firing.kind, answer)
+
     def status(self, sale: Sale) -> str:
         """Return what the till says of a sale."""
         return self._player.status(sale.reference)
@@ -158,6 +156,10 @@ class Play:
         """It was made before the first step."""
 
     def _till(self, action: str, *words: str) -> None:
+        self._let_till(action, *words)
+        self._acted, self._till_steps = time.monotonic(), self._till_steps + 1
+
+    def _let_till(self, action: str, *words: str) -> None:
         if action in ("kill", "start"):
             getattr(self._player, action)()
             return
@@ -263,13 +265,26 @@ class Play:
         while not self._is_over(orders) and len(orders) <= len(ends) and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
             orders = self.orders()
-        if any(self.status(sale) == UNSAID for sale in self.sales):
-            time.sleep(SETTLE_SECONDS)
-            orders = self.orders()
+        self._wait_until_quiet()
+        orders = self.orders()
         seen = [f"{order.status} {order.detail}" for order in orders]
         if len(orders) != len(ends) or not all(map(_ends, orders, ends)):
             wanted = " and ".join(ends) or "no order"
             raise NotReached(f"The path ends with {wanted}, not with {' and '.join(seen) or 'no order'}.")
+
+    def _wait_until_quiet(self) -> None:
+        """Wait until the till creates and refunds nothing more: what it does after its last step counts too."""
+        is_said, now = all(self.status(sale) != UNSAID for sale in self.sales), time.monotonic()
+        seconds = QUIET_SECONDS[self._till_steps > 1] if is_said else SETTLE_SECONDS
+        quiet_at = max(self._acted + seconds, now + (RECORDED_SECONDS if is_said else seconds))
+        end, sent = now + SETTLES_MAX * seconds, self._count_writes()
+        while (now := time.monotonic()) < min(quiet_at, end):
+            time.sleep(PAUSE_SECONDS)
+            if (newest := self._count_writes()) != sent:
+                sent, quiet_at = newest, now + seconds
+
+    def _count_writes(self) -> int:
+        return sum(one.get("operation") in WRITES for one in self.paydesk.requests())
 
     def _is_over(self, orders: Sequence[Order]) -> bool:
         undecided = any(order.status in LIVE for order in orders)
