@@ -203,7 +203,7 @@ class _TakesAcceptedForCanceled(Till):
 class _RefundsTwiceLater(_RefundsTwice):
     """Does so a moment after it was asked."""
 
-    def refund(self, reference: str, amount: str | None = None) -> str:
+    def refund(self, reference: str, amount: str | None = None) -> sqlite3.Row:
         time.sleep(0.3)
         return super().refund(reference, amount)
 
@@ -211,7 +211,7 @@ class _RefundsTwiceLater(_RefundsTwice):
 class _RefundsTooLittle(Till):
     """Refunds one less."""
 
-    def refund(self, reference: str, amount: str | None = None) -> str:
+    def refund(self, reference: str, amount: str | None = None) -> sqlite3.Row:
         return super().refund(reference, amount and str(Decimal(amount) - 1))
 
 
