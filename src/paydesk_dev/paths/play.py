@@ -21,9 +21,9 @@ from paydesk_dev.testing.paydesk import PAST_FAULTS, Paydesk
 from paydesk_dev.testing.service import Service
 
 AMOUNT, ANOTHER = "24.90", "another"
-PAUSE_SECONDS, RECORDED_SECONDS = 0.05, 0.15
+PAUSE_SECONDS, RECORDED_SECONDS = 0.05, 0.1
 """Between two looks, and after how long a request is surely recorded."""
-QUIET_SECONDS, SETTLE_SECONDS, SETTLES_MAX = (0.3, 0.6), 3.0, 10
+QUIET_SECONDS, SETTLE_SECONDS, SETTLES_MAX = (0.2, 0.6), 3.0, 10
 """How long a till sends nothing after its first step, or a later one, until it is done; one without a word."""
 UNSIGNED = "forged", "bad_signature", "old_timestamp"
 T = TypeVar("T")
