@@ -77,6 +77,11 @@ headers = { Authorization = "Bearer $metrics_token" }
 include-operation-id-regex = "^operator_create_terminals$$|_virtual_(terminals?|screen)$$"
 enabled = false
 
+# Retired: each request is answered 410.
+[[operations]]
+include-operation-id-regex = "^operator_(set|clear)_fault$$"
+enabled = false
+
 # Filters of the page are no concern of the JSON.
 [[operations]]
 include-operation-id = "demo_inbox_show"
