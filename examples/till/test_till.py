@@ -1,7 +1,7 @@
 """The tests of the till: every unhappy path of a sale. `pip install 'paydesk[dev]' pytest`, then `pytest`."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,12 @@ class KilledClient(Client):
         if self.is_killed:
             raise Unknown
         return super().send(*request)
+
+
+def end_of_threads(threads: Iterable[threading.Thread] = ()) -> None:
+    """Wait for threads, and for those in which a notification or a cancel has a till follow a sale."""
+    for thread in [*threads, *(one for one in threading.enumerate() if one.name.endswith("(follow)"))]:
+        thread.join()
 
 
 class PlayedTill:
@@ -57,8 +63,7 @@ class PlayedTill:
             for event in [*self.till.hints.values()]:
                 event.set()
             threading.Event().wait(0.01)
-        for thread in self.threads:
-            thread.join()
+        end_of_threads(self.threads)
 
     def receive(self, headers: Mapping[str, str], body: bytes, target: str) -> int:
         """Take a notification."""

@@ -27,7 +27,7 @@ from waiting import wait_until
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "till"))
 
-from test_till import KilledClient, PlayedTill  # noqa: E402 - the example is no package
+from test_till import KilledClient, PlayedTill, end_of_threads  # noqa: E402 - the example is no package
 from till_client import Client, Document, rows  # noqa: E402
 
 from till import Till, main  # noqa: E402
@@ -332,6 +332,7 @@ def shop(service: Service, tmp_path: Path) -> Iterator[_Shop]:
     shop = _Shop(service, tmp_path, "approve")
     yield shop
     shop.paydesk.close()
+    end_of_threads()
 
 
 @pytest.fixture
@@ -340,6 +341,7 @@ def quiet_shop(service: Service, tmp_path: Path) -> Iterator[_Shop]:
     shop = _Shop(service, tmp_path)
     yield shop
     shop.paydesk.close()
+    end_of_threads()
 
 
 def test_a_refused_refund_is_shown(
